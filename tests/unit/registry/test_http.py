@@ -1,5 +1,6 @@
 """What every request passes: content types, bodies, unknown paths and methods, failures."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -148,8 +149,6 @@ def test_body_that_the_server_refuses_is_no_failure_of_the_registry() -> None:
 
 def test_large_schema_does_not_stop_others(registry: MemoryRegistry) -> None:
     """It is parsed in another process: the loop serves other requests meanwhile."""
-    import asyncio
-
     fields = [{"name": f"f{number}", "type": ["null", "string"], "default": None} for number in range(3_000)]
     body = json.dumps({"schema": json.dumps({"type": "record", "name": "Large", "fields": fields})})
 
@@ -209,3 +208,32 @@ def test_openapi_describes_every_endpoint(registry: MemoryRegistry) -> None:
     assert len({each["operationId"] for each in operations}) == len(operations)
     references = {part.split('"')[0] for part in json.dumps(description).split("#/components/schemas/")[1:]}
     assert references <= set(description["components"]["schemas"])
+
+
+def test_long_list_is_sent_in_portions_as_it_is_read(registry: MemoryRegistry) -> None:
+    """So that a client that reads slowly, or not at all, costs little memory, and nobody else any time."""
+    registry.request("PUT", "/config", {"compatibility": "NONE"})
+    texts = [json.dumps({"type": "enum", "name": f"E{number}", "symbols": ["A" * 5_000]}) for number in range(40)]
+    for number, text in enumerate(texts):
+        registry.register(f"s{number:02}", text)
+    sent: list[int] = []
+
+    async def send(message: Any) -> None:
+        sent.append(len(message.get("body", b"")))
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "method": "GET",
+        "path": "/schemas",
+        "raw_path": b"/schemas",
+        "query_string": b"",
+        "headers": [],
+    }
+    registry.runner.run(registry.app(scope, receive, send))
+    assert max(sent) < 80_000
+    assert [each["subject"] for each in registry.get("/schemas")] == [f"s{number:02}" for number in range(40)]
+    assert registry.request("GET", "/subjects").headers["content-length"], "a short one is sent at once"

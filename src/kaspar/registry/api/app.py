@@ -4,7 +4,10 @@ Route, content types, body, permission, handler; a write that this instance cann
 Errors become responses here.
 """
 
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from kaspar.base.log import get_log
@@ -49,14 +52,15 @@ from kaspar.web.identity import caller_of
 log = get_log(__name__)
 
 _ENCODER: Final = msgspec.json.Encoder()
+_PORTION_BYTES: Final = 64 * 1024
 _OPENAPI: Final = ("openapi.json",)
 
 
 def make_app(
     service: RegistryService, *, forwarder: Forwarder | None = None, authorizer: Authorizer | None = None
 ) -> Starlette:
-    """Without a forwarder, writes on an instance that is not the leader are refused. Without an authorizer everybody
-    may do everything."""
+    """Without a forwarder, writes on an instance that is not the leader are refused. Without an authorizer all
+    requests are allowed."""
     app = Starlette()
     # Starlette's own routes match decoded paths, in which a slash of a subject is gone.
     app.router.redirect_slashes = False
@@ -179,8 +183,38 @@ def _raw_target(request: Request) -> str:
 def _success(result: Any, content_type: str) -> Response:
     if isinstance(result, NoContent):
         return Response(status_code=HTTPStatus.NO_CONTENT)
+    headers = {"content-type": content_type}
+    if isinstance(result, list):
+        portions = _portions(result)
+        first, second = next(portions), next(portions, None)
+        return Response(first, headers=headers) if second is None else _Portions([first, second], portions, headers)
     body = result.text.encode() if isinstance(result, Raw) else _ENCODER.encode(result)
-    return Response(body, headers={"content-type": content_type})
+    return Response(body, headers=headers)
+
+
+def _portions(items: list[Any]) -> Iterator[bytes]:
+    """A list as JSON. All schemas of a registry are tens of megabytes."""
+    portion = bytearray(b"[")
+    for index, item in enumerate(items):
+        if index:
+            portion += b","
+        portion += _ENCODER.encode(item)
+        if len(portion) >= _PORTION_BYTES and index + 1 < len(items):
+            yield bytes(portion)
+            portion.clear()
+    yield bytes(portion + b"]")
+
+
+class _Portions(StreamingResponse):
+    """Sent as the client reads it, while others have their turn."""
+
+    def __init__(self, begun: Iterable[bytes], rest: Iterable[bytes], headers: dict[str, str]) -> None:
+        async def content() -> AsyncIterator[bytes]:
+            for portion in chain(begun, rest):
+                yield portion
+                await asyncio.sleep(0)
+
+        super().__init__(content(), headers=headers)
 
 
 def _error_response(problem: RegistryError, content_type: str) -> Response:
