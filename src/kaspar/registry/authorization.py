@@ -1,11 +1,11 @@
-"""Who may do what: permissions by a file in the form of Karapace's `registry_authfile`.
+"""Permissions, from a file in the format of Karapace's `registry_authfile`.
 
     {"permissions": [{"username": "admin", "operation": "Write", "resource": ".*"},
                      {"username": "reader", "operation": "Read", "resource": "Subject:orders-.*"}]}
 
 A resource is a regular expression that has to match the beginning of `Subject:NAME` or of `Config:`, which stands for
 the config and mode of the whole registry. Write includes Read. The users of the same file are for the server that
-authenticates them. Without a file everybody may do everything.
+authenticates them. Without a file everything is allowed.
 """
 
 import re
@@ -55,8 +55,7 @@ class Permissions:
 
 
 class PermissionsFile:
-    """A file that is read again when it has changed. A file that has become unusable leaves the last good one in
-    force."""
+    """Reloaded when the file changes. If it becomes unusable, the last good one stays in force."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,7 +1,7 @@
 """The writes of the leader: decided one after the other, and written in groups.
 
-A transaction takes its time, so what comes in during one is written together by the next. Within a group, each write is
-decided on a fork of the state into which the writes before it were replayed. Nobody else sees the fork.
+A transaction is slow, so writes that arrive during one are written together by the next. Within a group, each write is
+decided on a fork of the state into which the writes before it were replayed. The fork is private to the group.
 
 What was decided on records that are not in the log yet is answered when those were read back, and fails if they cannot
 be written: also an error, or a schema that an earlier write of the group registers.

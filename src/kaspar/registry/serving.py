@@ -27,7 +27,7 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """What serves one log."""
+    """The state, service and application of one log."""
 
     state: State
     service: RegistryService
@@ -42,7 +42,7 @@ class ServedLog:
     """The ASGI application, and the audience of the log (log/follower.py)."""
 
     def __init__(self, topic: str, new_edition: NewEdition, leader_known: Callable[[], Awaitable[None]]) -> None:
-        """Requests that may write wait for `leader_known`: at an election, better a moment than a failure."""
+        """Requests that may write wait for `leader_known`: during an election they are delayed rather than refused."""
         self._topic = topic
         self._new_edition = new_edition
         self._leader_known = leader_known

@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 
 class Administration:
     def __init__(self, clients: KafkaClients, *, identities: int) -> None:
-        """Sessions are kept for at most that many identities."""
+        """Idle sessions are kept for at most this many identities."""
         self._clients = clients
         self._identities = identities
         self._idle: OrderedDict[Identity, list[Admin]] = OrderedDict()
@@ -80,7 +80,7 @@ class Administration:
             each.close()
 
     async def close(self) -> None:
-        """Calls under way are waited for."""
+        """Waits for calls under way."""
         with self._lock:
             self._is_closed = True
             closing = [session for sessions in self._idle.values() for session in sessions]

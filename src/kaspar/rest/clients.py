@@ -45,7 +45,7 @@ class KafkaClients:
         client_security(somebody.properties(config.admin))
 
     def new_producer(self, identity: Identity, on_error: OnError) -> "tuple[Producer, int]":
-        """And the largest size of a record that it takes."""
+        """The producer, and the largest record that it accepts."""
         from confluent_kafka import Producer
 
         settings = self._producer_settings(identity).settings
@@ -87,7 +87,7 @@ class KafkaClients:
 
 @dataclass(frozen=True, slots=True)
 class _TokenSecurity(ClientSecurity):
-    """Logs in with the token of a caller."""
+    """Authenticates with a caller's token."""
 
     token: str = field(default="", repr=False)
 

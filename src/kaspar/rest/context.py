@@ -29,5 +29,5 @@ class RestContext:
     links: Links
 
     def identity(self, request: Request) -> Identity:
-        """As whom this request reaches brokers. Raises RestError."""
+        """The identity that brokers see for this request. Raises RestError."""
         return identity_of(caller_of(request.scope), propagate=self.config.settings.kaspar_propagate_identity)

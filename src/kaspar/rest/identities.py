@@ -1,4 +1,4 @@
-"""As whom the proxy's Kafka clients log in: as the proxy itself, or as the caller of a request."""
+"""Identities that the proxy's Kafka clients log in with: the proxy's own, or that of a request's caller."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ Token = tuple[str, float, str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Clients are kept by it. The proxy's own has no scheme."""
+    """The key of pooled clients. The proxy's own identity has no scheme."""
 
     name: str | None = None
     scheme: Scheme | None = None
@@ -72,7 +72,7 @@ EXAMPLE: Final = Identity("caller", Scheme.BASIC, "secret")
 
 
 def identity_of(caller: Caller, *, propagate: bool) -> Identity:
-    """As whom the request of this caller reaches brokers. Raises RestError."""
+    """The identity that brokers see for this caller. Raises RestError."""
     if not propagate:
         return PROXY
     if caller.scheme in (Scheme.BASIC, Scheme.BEARER) and caller.credentials is not None:

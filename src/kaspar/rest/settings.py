@@ -204,7 +204,7 @@ class RestConfig:
     consumer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
-    """`schema.registry.url` and what else the registry's client is told, with the prefix."""
+    """`schema.registry.url` and the other properties of the registry's client, with their prefix."""
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:

@@ -1,4 +1,4 @@
-"""Which topics there are, for requests that produce: an unknown one is reported at once, not when librdkafka gives up.
+"""Looks up topics for requests that produce, so that an unknown one is reported at once, not when librdkafka gives up.
 
 As with Java's producers, asking for a topic creates it where brokers allow that (`auto.create.topics.enable`).
 """
@@ -49,7 +49,7 @@ class KnownTopics:
     def _finished(self, key: tuple[Identity, str], lookup: asyncio.Task[int]) -> None:
         del self._lookups[key]
         if not lookup.cancelled():
-            lookup.exception()  # nobody may be left to see it
+            lookup.exception()  # retrieved, since every waiter may be gone
 
     async def close(self) -> None:
         for lookup in list(self._lookups.values()):

@@ -40,7 +40,7 @@ class FastavroSchema:
         self.root: Any = self._of(root)
 
     def branch_name(self, branch: AvroType) -> str:
-        """How fastavro calls a branch of a union."""
+        """fastavro's name for a branch of a union."""
         return self._names.get(branch, branch.kind)
 
     def _of(self, node: AvroType) -> Any:

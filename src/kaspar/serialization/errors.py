@@ -1,4 +1,4 @@
-"""What can go wrong between a value and its bytes."""
+"""Errors of serialization and of the registry's client."""
 
 from kaspar.base.errors import KasparError
 

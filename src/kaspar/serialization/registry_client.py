@@ -1,4 +1,4 @@
-"""A client of the schema registry: what was found is kept, as far as it cannot change.
+"""A caching client of the schema registry.
 
 A schema with its id or version never changes. The latest version of a subject does, so it is asked for again after a
 while; and that an id is unknown is believed for a moment only, since another registry may just not have read it yet.
@@ -192,7 +192,7 @@ class RegistryClient:
         texts: dict[tuple[str, int], SchemaText],
         depth: int,
     ) -> None:
-        """`texts` has what was asked for already: so a circle, which no registry accepts, is no endless loop."""
+        """`texts` has what was asked for already: so a cycle, which no registry accepts, ends."""
         for reference in references:
             where = (reference.subject, reference.version)
             if where not in texts:

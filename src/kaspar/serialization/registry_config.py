@@ -124,7 +124,7 @@ class _Properties:
         return value
 
     def seconds(self, name: str, default: int) -> float:
-        """-1 is for ever."""
+        """-1 means forever."""
         value = self.number(name, default, least=-1)
         return float("inf") if value < 0 else value
 

@@ -1,4 +1,4 @@
-"""Which schema a record was written with, as Confluent's serializers say it.
+"""Confluent's wire format: which schema a record was written with.
 
 Mostly it stands in front of the value: the magic byte 0, the id of the schema in four bytes, and for Protobuf the
 message indexes. Newer serializers can put the schema's GUID into a header instead (`__key_schema_id`,

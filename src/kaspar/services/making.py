@@ -15,7 +15,7 @@ def make_service(name: str, values: Mapping[str, str]) -> HostedService:
 
 
 def warnings_about(service: HostedService, values: Mapping[str, str]) -> list[str]:
-    """About settings without effect."""
+    """Warnings about settings without effect."""
     settings: type[WebSettings] = type(service.settings)
     return settings.warnings_about(values)
 

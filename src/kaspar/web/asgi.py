@@ -1,4 +1,4 @@
-"""The types of ASGI, by which a server and an application know each other."""
+"""The types of ASGI, the interface between a server and an application."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias

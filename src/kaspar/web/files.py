@@ -11,7 +11,7 @@ log = get_log(__name__)
 
 
 class Loaded(Protocol):
-    """Something made from files."""
+    """State that is loaded from files."""
 
     def files(self) -> Iterable[Path]: ...
 

@@ -23,7 +23,7 @@ log = get_log(__name__)
 
 
 class _Hosted:
-    """One service, with what it is served by."""
+    """One service with its listeners and server."""
 
     def __init__(self, service: HostedService) -> None:
         """Raises KasparError with a sentence for settings that cannot be used, and for a port that is taken."""
@@ -75,7 +75,7 @@ class _Hosted:
         log.info("a service is ready", service=self.service.name, listeners=",".join(self.urls))
 
     async def stop(self) -> None:
-        """Requests first: they may need the service to end well."""
+        """Requests end first: they may need the service to complete."""
         try:
             if self._server is not None:
                 await self._server.stop(self.service.settings.shutdown_graceful_ms / 1000)
@@ -104,7 +104,7 @@ class Host:
 
     @property
     def urls(self) -> Mapping[str, tuple[str, ...]]:
-        """Of the listeners, by the service's name."""
+        """The URLs of the listeners, by the service's name."""
         return {hosted.service.name: hosted.urls for hosted in self._hosted}
 
     async def start(self) -> None:

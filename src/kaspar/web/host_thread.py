@@ -27,7 +27,7 @@ class HostThread:
         self._stop_requested: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="kaspar-services", daemon=True)
         self.urls: Mapping[str, tuple[str, ...]] = {}
-        """Of the listeners, by the service's name; after `start`."""
+        """The URLs of the listeners, by the service's name. Known after `start`."""
 
     def start(self) -> None:
         """Return when all services are served. Raises what their start fails with."""

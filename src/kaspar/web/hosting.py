@@ -1,6 +1,6 @@
 """What a hosted service is: an ASGI application with a start and an end, and the settings by which it is served.
 
-The host binds a service's listeners, tells it their addresses, starts it, and serves requests when it has started. So
+The host binds a service's listeners, passes it their addresses, starts it, and serves requests when it has started. So
 a port that is taken is reported before anything starts, and clients that come early wait in the socket's backlog.
 """
 
@@ -15,11 +15,11 @@ from kaspar.web.settings import WebSettings
 class HostedService(Protocol):
     @property
     def name(self) -> str:
-        """A short one, for the log and for people: `registry`, `rest`."""
+        """A short name, for the log and for people: `registry`, `rest`."""
 
     @property
     def settings(self) -> WebSettings:
-        """By which it is served: listeners, TLS, log-in, limits."""
+        """How it is served: listeners, TLS, log-in, limits."""
 
     @property
     def error_form(self) -> ErrorForm:

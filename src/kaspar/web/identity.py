@@ -1,4 +1,4 @@
-"""Who makes a request: an application reads it from the ASGI scope.
+"""The caller of a request, which the application reads from the ASGI scope.
 
     caller = caller_of(request.scope)
     if not caller.is_anonymous and permits(caller.name, ...): ...
@@ -30,7 +30,7 @@ class Caller:
     """`credentials` is what can be passed on to a broker: the password (BASIC) or the token (BEARER)."""
 
     name: str | None
-    """None if callers need not authenticate, or if a bearer token of a file names nobody."""
+    """None if callers need not authenticate, or if the credentials file gives the token no name."""
     scheme: Scheme | None = None
     credentials: str | None = field(default=None, repr=False)
 

@@ -1,4 +1,4 @@
-"""What one client may cost an HTTP server. Whoever reaches a port can open connections, so all of it is bounded."""
+"""What one client may cost an HTTP server. Anyone who reaches the port can connect, so all of it is bounded."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -31,11 +31,11 @@ class RequestLimits:
     body_bytes: int = 1024 * KIB
     body_within_s: float = 60.0
     silent_within_s: float = 30.0
-    """How long a body that has no end (kaspar.web.streaming) may pause."""
+    """How long a client may pause within a streamed body (kaspar.web.streaming)."""
 
 
 PAGES: Final = ConnectionLimits(response_within_s=60.0)
-"""Of small pages, which nothing slow makes."""
+"""For small pages, none of which is slow to create."""
 
 
 def connection_limits(settings: WebSettings) -> ConnectionLimits:

@@ -32,7 +32,7 @@ _GRACEFUL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PageSecurity:
-    """What is configured. Without a certificate pages are served in plain text, without a scheme to everybody."""
+    """Without a certificate, pages are served in plain text; without a scheme, to everyone."""
 
     certificate_file: str = ""
     key_file: str = ""

@@ -26,12 +26,12 @@ _RETRY_AFTER: Final = ((b"retry-after", b"1"),)
 
 
 class BodyRefused(HTTPException):
-    """Raised where an application reads a body that is too large or comes too slowly. Starlette knows the class, so an
-    application's own handler of its errors writes the response."""
+    """Raised where an application reads a body that is too large or arrives too slowly. It is an HTTPException, so that
+    Starlette's error handlers write the response."""
 
 
 class LogIn:
-    """Who may make requests. Without an authenticator everybody may."""
+    """Identifies the caller of a request. Without an authenticator all requests are accepted."""
 
     def __init__(
         self, authenticator: Authenticator | None = None, *, realm: str = "", skipped_paths: Sequence[str] = ()
@@ -52,7 +52,7 @@ class LogIn:
             peer = scope.get(PEER)
             return ANONYMOUS if peer is None else Caller(peer, Scheme.CERTIFICATE)
         authorization = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(authorization) != 1:  # two would leave open who it is
+        if len(authorization) != 1:  # two would be ambiguous
             return None
         kind, _, given = authorization[0].partition(b" ")
         given = given.strip()
@@ -66,7 +66,7 @@ class LogIn:
 
 
 class Gate:
-    """An application that passes on to another one what may pass."""
+    """An ASGI application in front of the service's own."""
 
     def __init__(
         self, app: App, *, log_in: LogIn, limits: RequestLimits, error_form: ErrorForm, logs_requests: bool = False
@@ -131,7 +131,7 @@ def _refusal_in(problem: BaseException | None) -> BodyRefused | None:
 
 
 class _Response:
-    """Remembers how far it is."""
+    """Passes on a response, and remembers its status once it has begun."""
 
     __slots__ = ("_send", "status")
 
@@ -145,7 +145,7 @@ class _Response:
         await self._send(message)
 
     def cut(self) -> None:
-        """Its client must not take it for complete: uvicorn closes the connection of an application that raises."""
+        """The client must not take it for complete: uvicorn closes the connection if the application raises."""
         raise ConnectionAbortedError("the response cannot be completed")
 
 
@@ -187,7 +187,7 @@ class _Body:
 
 
 def _declared_size(scope: Scope) -> int | None:
-    """0: there is no body. None: there is one of a size that is not known."""
+    """0 if there is no body, None if its size is unknown (chunked)."""
     size: int | None = 0
     for name, value in scope["headers"]:
         if name == b"content-length":

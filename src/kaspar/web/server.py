@@ -142,7 +142,7 @@ class WebServer:
         self._open.abort_all("the service stops")
         for tls_listener in self._tls_listeners:
             await tls_listener.end_handshakes()
-        await asyncio.sleep(0)  # connections that were aborted are told so in the next turn of the loop
+        await asyncio.sleep(0)  # aborted connections are notified in the next turn of the loop
 
 
 def connection_class() -> type[Connection]:

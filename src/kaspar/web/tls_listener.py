@@ -1,5 +1,5 @@
 """Accepts connections of a TLS listener. A handshake under way counts as a connection, and has to end in time, because
-whoever reaches the port can begin one.
+anyone who reaches the port can begin one.
 """
 
 import asyncio

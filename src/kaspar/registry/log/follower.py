@@ -42,7 +42,7 @@ _DELETED_AFTER_S: Final = 1.0
 
 
 class Audience(Protocol):
-    """Who the log is read for."""
+    """Receives the log: kaspar.registry.serving.ServedLog."""
 
     def begin(self, replaced: LogReplaced | None) -> Replayed:
         """A new state, before the first record of a log. `replaced` says why the one before is void."""

@@ -11,7 +11,7 @@ from kaspar.registry.records import SchemaValue
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version as it is in the log. Its text is not parsed before somebody asks for that."""
+    """A version as it is in the log. Its text is parsed only on demand."""
 
     value: SchemaValue
     identity: bytes

@@ -1,4 +1,4 @@
-"""A consumer of librdkafka with the manners of a Java consumer: what may be called when, and which position it has.
+"""A consumer of librdkafka that behaves like a Java consumer: what may be called when, and which position it has.
 
 Records are handed out from a buffer, and their offsets are stored when a response takes them (`advance`). So a commit
 never covers records that no response had, and those that were read for a client that is gone are read again.

@@ -38,7 +38,7 @@ class TimeLimit:
         return result.result()
 
     def wait(self) -> None:
-        """For as long as it takes."""
+        """Without a time limit."""
         if self._running is not None:
             self._running.join()
 

@@ -174,7 +174,7 @@ def json_value(raw: msgspec.Raw) -> Any:
 
 
 def failed(error: RegistryError, sentence: str) -> RestError:
-    """What a request is told when the registry has refused something, or cannot be reached."""
+    """The response to a request for which the registry refused something or could not be reached."""
     if error.status in (401, 403):
         return RestError(KAFKA_AUTHORIZATION, f"{sentence}: {error}")
     if error.status >= 500:

@@ -1,8 +1,7 @@
-"""The records of one request, on their way: counts delivery reports, which arrive in another thread.
+"""The records of one request in flight: counts delivery reports, which arrive in another thread.
 
-The event loop adds records and says when there are no more (`seal`); the thread that polls librdkafka reports outcomes.
-Each side writes its own counter and then reads the other's, so whichever is last sees that the batch is complete, and
-no lock is needed.
+The event loop adds records until it calls `wait`; the thread that polls librdkafka reports outcomes. Each side writes
+its own counter and then reads the other's, so whichever is last sees that the batch is complete, and no lock is needed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a request gives a producer, and what comes of each record."""
+"""Records handed to a producer, and the outcome of each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias

@@ -94,7 +94,7 @@ class Producers:
         return producer
 
     async def close(self) -> None:
-        """Delivers what was accepted, for a while."""
+        """Flushes accepted records, within a time limit."""
         producers = list(self._producers.values())
         self._producers.clear()
         await asyncio.gather(*(each.close(_CLOSING_S) for each in producers))

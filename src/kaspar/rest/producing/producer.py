@@ -145,9 +145,9 @@ class SharedProducer:
         """Called in the thread that polls."""
         if error.fatal():
             self.is_broken = True
-            log.error("a producer cannot go on and is replaced", reason=error.str())
+            log.error("a producer failed fatally and is replaced", reason=error.str())
         elif self._is_news(reason := _AFTER.sub("", error.str())):
-            log.warning("a producer has trouble", reason=reason)
+            log.warning("a producer reported an error", reason=reason)
 
     def _is_news(self, reason: str) -> bool:
         """librdkafka reports every attempt to connect."""
@@ -183,7 +183,7 @@ class SharedProducer:
                     self._loop.call_soon_threadsafe(self._room.set)
 
     def retire(self) -> None:
-        """It ends by itself when the records that it has are delivered, or their time is up."""
+        """Ends once its records are delivered or have timed out."""
         self._is_closing = True
 
     async def close(self, timeout_s: float) -> None:

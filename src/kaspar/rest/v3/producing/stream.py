@@ -2,7 +2,7 @@
 written. A request may have one record, or go on for hours.
 
 A record that is refused has an error for a response, and those after it are written; but what is not JSON at all ends
-the request, since nobody can say where the next record would begin.
+the request, since the start of the next record cannot be found.
 
 What a client sends is read only as fast as it is written: a bounded number of records is on its way, and while they
 are, or while the client does not read its responses, nothing more is read. What a request holds in memory counts with
