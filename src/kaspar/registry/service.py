@@ -1,7 +1,7 @@
 """The registry itself, as the API calls it.
 
-Reads come from the state. Writes are decided on the leader, one at a time, and are answered after their records were
-replayed. On any other instance a write raises NotLeader, and the API forwards the request.
+Reads come from the state. Writes are decided on the leader, one after the other, and are answered after their records
+were replayed (group_commit.py). On any other instance a write raises NotLeader, and the API forwards the request.
 """
 
 import contextlib

@@ -29,7 +29,7 @@ class MemoryLog:
         self.failure: Exception | None = None
 
     async def append(self, records: Sequence[LogRecord]) -> None:
-        # The lock of the service has to hold over this.
+        # Requests that come in meanwhile wait, and are decided on what this leaves behind.
         await asyncio.sleep(0)
         if self.failure is not None:
             raise self.failure

@@ -10,7 +10,7 @@ A leader decides on its state, so its state must be complete whenever it decides
 - What an aborted transaction left behind is written over, key by key. Readers without regard to transactions, as
   Confluent's registry is one, would take it for valid.
 - What was decided in one term is not written in another: other leaders may have written in between.
-- A leader that is fenced steps down. It never initializes the producer anew by itself, because that would fence the
+- A leader that is fenced steps down. It never re-initializes the producer by itself, because that would fence the
   next leader: the group has to elect it again.
 """
 
@@ -77,7 +77,7 @@ class LogWriter:
         self._is_leading = False
         self._term = 0
         self._decided_in = 0
-        """The term of the last `ready`. Decisions come one at a time, so it is that of the next `append`."""
+        """The term of the last `ready`. Groups of decisions come one at a time, so it is that of the next `append`."""
         self._settled = asyncio.Event()
         """Nothing is under way: the state has all that this leader and its predecessors wrote."""
         self._settled.set()
