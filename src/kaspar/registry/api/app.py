@@ -211,8 +211,9 @@ class _Portions(StreamingResponse):
     def __init__(self, begun: Iterable[bytes], rest: Iterable[bytes], headers: dict[str, str]) -> None:
         async def content() -> AsyncIterator[bytes]:
             for portion in chain(begun, rest):
-                yield portion
-                await asyncio.sleep(0)
+                for start in range(0, len(portion), _PORTION_BYTES):  # a single schema may be large
+                    yield portion[start : start + _PORTION_BYTES]
+                    await asyncio.sleep(0)
 
         super().__init__(content(), headers=headers)
 
