@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from kaspar.schemas.avro.types import AvroType
 from kaspar.serialization.avro_schemas import has_empty_items
 from kaspar.serialization.avro_values import AvroValues
-from tests.peers.avro_json import AvroJson, JavaRefused
+from tests.peers.avro_java import JavaRefused
+from tests.peers.avro_json import AvroJson
 from tests.peers.missing import unless_missing
 from tests.property.test_avro_json_encoding import schemas_with_values
 from tests.unit.serialization.avro_cases import BOTH_WAYS, REFUSED, WRITTEN, Case
