@@ -1,4 +1,8 @@
-"""Records produced over HTTP, with the values of 100 bytes each. After each run, the topic must have all of them."""
+"""Records produced over HTTP, with values of 100 bytes. After each run, the topic must have all of them.
+
+Each run has a topic of its own, which stays: wrk ends with requests under way, and one of those would create a topic
+anew that was deleted.
+"""
 
 import base64
 import json
@@ -50,12 +54,11 @@ class Produce:
         server = bench.filled(side).server
         body = bench.folder / f"{self.name}.json"
         body.write_text(self._body)
-        with bench.topics.temporary(1) as topic:
-            url = f"{server.rest_url}{self._path(server.rest_url, topic)}"
-            settings = {"BODY": str(body), "CONTENT_TYPE": self._content_type}
-            seconds = _SECONDS * bench.scale
-            load = wrk.run(url, "posts", connections=CONNECTIONS, seconds=seconds, settings=settings)
-            _check_count(bench, topic, load.requests * self._batch)
+        topic = bench.topics.create(1)
+        url = f"{server.rest_url}{self._path(server.rest_url, topic)}"
+        settings = {"BODY": str(body), "CONTENT_TYPE": self._content_type}
+        load = wrk.run(url, "posts", connections=CONNECTIONS, seconds=_SECONDS * bench.scale, settings=settings)
+        _check_count(bench, topic, load.requests * self._batch)
         return {self.name: load.per_second * self._batch}
 
 
@@ -72,18 +75,18 @@ class Stream:
     def measure(self, bench: RegistryBench, side: Program) -> Mapping[str, float]:
         server = bench.filled(side).server
         count = int(_STREAMED * bench.scale)
-        with bench.topics.temporary(1) as topic:
-            path = _v3_path(server.rest_url, topic)
-            with _connected(server.rest_port) as connection:
-                began = time.perf_counter()
-                sender = threading.Thread(target=_send_stream, args=(connection, path, count))
-                sender.start()
-                reports = _count_reports(connection)
-                sender.join()
-                seconds = time.perf_counter() - began
-            if reports != count:
-                raise LoadError(f"{count} records were sent, and {reports} reports came back")
-            _check_count(bench, topic, count)
+        topic = bench.topics.create(1)
+        path = _v3_path(server.rest_url, topic)
+        with _connected(server.rest_port) as connection:
+            began = time.perf_counter()
+            sender = threading.Thread(target=_send_stream, args=(connection, path, count))
+            sender.start()
+            reports = _count_reports(connection)
+            sender.join()
+            seconds = time.perf_counter() - began
+        if reports != count:
+            raise LoadError(f"{count} records were sent, and {reports} reports came back")
+        _check_count(bench, topic, count)
         return {self.name: count / seconds}
 
 
