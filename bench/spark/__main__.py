@@ -15,6 +15,7 @@ from bench import programs, report
 from bench.command import TMPFS, compared_parser, run_compared
 from bench.rows import chosen, figure
 from bench.runner import Results
+from bench.spark.avro import ReadAvro
 from bench.spark.cases import Case, all_cases
 from bench.spark.stage import HEAP, MASTER, Stage
 from tests.peers.spark_connector import CONNECTOR_VERSION
@@ -68,7 +69,7 @@ def main() -> int:
         example="read_100b*",
         quick="a fifth",
     ).parse_args()
-    cases = chosen(all_cases(), arguments.only)
+    cases = chosen([*all_cases(), ReadAvro()], arguments.only)
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
 
     def run() -> tuple[Results, str]:

@@ -14,6 +14,7 @@ from bench.cases.throughput import Shape
 from bench.sides import kaspar as our_broker
 from bench.spark.noop import NoOpDataSource
 from bench.topics import Topics
+from kaspar.testing.services import Services
 from tests.peers.process import BrokerProcess
 from tests.peers.spark_connector import connector_settings
 
@@ -35,6 +36,7 @@ class Stage:
     others_shares: list[float] = field(default_factory=list)  # for each measurement, the machine's share of others
     _filled: dict[Shape, str] = field(default_factory=dict)
     _ready: tuple[tuple[int, int], DataFrame] | None = None
+    _services: Services | None = None
 
     @classmethod
     def set_up(cls, folder: Path, scale: float) -> "Stage":
@@ -95,6 +97,15 @@ class Stage:
         self.others_shares.append(after.others_share_since(machine, own))
         return seconds
 
+    def registry_url(self) -> str:
+        """Of a schema registry in this process, which is started when it is first asked for."""
+        if self._services is None:
+            self._services = Services(registry=True, rest=False)
+            self._services.start(self.broker.bootstrap)
+        return self._services.url("registry")
+
     def close(self) -> None:
+        if self._services is not None:
+            self._services.stop()
         self.broker.kill()
         self.spark.stop()

@@ -286,7 +286,7 @@ def test_no_secret_of_the_registry_is_shown_in_a_plan(
     registered(client, f"{topic}-value", ORDER)
     secrets = {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": "me:hidden-word"}
     rows = source(spark, broker, registry, topic, **{"value.format": "avro"}, **secrets).load()
-    plan = rows._jdf.queryExecution().toString()  # type: ignore[operator]
+    plan = rows._jdf.queryExecution().toString()
     assert "hidden-word" not in plan
     broken = source(spark, broker, "http://me:hidden-word@localhost:x", topic, **{"value.format": "avro"})
     with pytest.raises(PySparkException) as refused:

@@ -58,13 +58,15 @@ class Registry:
         fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
         return id_prefix(found) + out.getvalue()
 
-    def reader(self, topics: tuple[str, ...] = ("orders",), field: Field = "value", **options: str) -> FormatOptions:
+    def reader(self, topics: tuple[str, ...] = ("orders",), /, field: Field = "value", **options: str) -> FormatOptions:
         given = {f"{field}.{name.replace('_', '.')}": text for name, text in options.items()}
         declared = FormatOptions.of({f"{field}.format": "avro", "schema.registry.url": self.url, **given}, field)
         return planned(declared, field, topics)
 
     def decoded(self, records: Records, **options: str) -> Decoded:
-        return registered_decoder(self.reader(**options)).decode(pa.array(records, pa.binary()))
+        return registered_decoder(self.reader(("orders",), field="value", **options)).decode(
+            pa.array(records, pa.binary())
+        )
 
     def options(self, **options: str) -> EncodingOptions:
         given = {name.replace("__", "."): text for name, text in options.items()}
@@ -164,7 +166,7 @@ def test_topics_must_agree_on_their_schema_or_name_one(registry: Registry) -> No
     with pytest.raises(InvalidOption, match=r"'value\.subject' must be given"):
         registry.reader(())
     with pytest.raises(InvalidOption, match=r"Subject 'd-key' not found\. Option 'key\.subject' names"):
-        registry.reader(("d",), "key")
+        registry.reader(("d",), field="key")
 
 
 @pytest.mark.parametrize(
