@@ -105,6 +105,16 @@ class FranzGo(ForeignClient):
         super().__init__([str(_go_program()), "franz", url])
 
 
+class RustConverter(ForeignClient):
+    """schema_registry_converter. It takes minutes to build, so it is not among the clients of every run."""
+
+    name = "rust"
+    cannot = frozenset({Call.ADMINISTER})
+
+    def __init__(self, url: str) -> None:
+        super().__init__([str(_rust_program()), url])
+
+
 FOREIGN = (ConfluentJavaScript, KafkaJs, ConfluentGo, FranzGo)
 
 
@@ -115,6 +125,7 @@ def build(names: Collection[str]) -> None:
         KafkaJs.name: _javascript_folder,
         ConfluentGo.name: _go_program,
         FranzGo.name: _go_program,
+        RustConverter.name: _rust_program,
     }
     for name in names & programs.keys():
         with contextlib.suppress(ToolMissingError, DownloadError, BuildError):
@@ -149,3 +160,18 @@ def _go_program() -> Path:
         run_step([go, "build", "-mod=readonly", "-o", folder / "driver", "."], folder=_GO, failure=BuildError)
 
     return cached("registry-go", sources, build_program) / "driver"
+
+
+def _rust_program() -> Path:
+    sources = [_RUST / "Cargo.toml", _RUST / "Cargo.lock", _RUST / "src" / "main.rs"]
+
+    def build_program(folder: Path, attempt: int) -> None:
+        del attempt
+        cargo = require_tool("cargo")
+        target = folder / "target"
+        run_step([cargo, "fetch", "--locked"], folder=_RUST)
+        run_step([cargo, "build", "--locked", "--offline", "--target-dir", target], folder=_RUST, failure=BuildError)
+        shutil.copy(target / "debug" / "registry-driver", folder)
+        shutil.rmtree(target)
+
+    return cached("registry-rust", sources, build_program) / "registry-driver"
