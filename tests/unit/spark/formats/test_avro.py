@@ -12,9 +12,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, DoubleType, LongType, StringType
 
+from kaspar.spark.formats import avro_columns
 from kaspar.spark.formats.avro import AvroDecoder
+from kaspar.spark.formats.avro_defaults import varlong
 from kaspar.spark.formats.data_types import arrow_type_of, data_type_of
 from kaspar.spark.kafka_settings import InvalidOption
+from tests.unit.records.forms import FORMS, core_in_form
+
+MODULE = "kaspar.spark.formats.core.avro_filling"
 
 
 def encoded(schema: Any, value: Any) -> bytes:
@@ -147,3 +152,71 @@ def test_plain_types_may_be_the_root() -> None:
     expected: list[tuple[str, DataType]] = [("long", LongType()), ("double", DoubleType()), ("string", StringType())]
     for name, data_type in expected:
         assert AvroDecoder(json.dumps(name)).data_type == data_type
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("number", "precision", "fits"),
+    [
+        (999, 3, True), (-999, 3, True), (1000, 3, False), (-1000, 3, False), (0, 1, True),
+        (10**38 - 1, 38, True), (1 - 10**38, 38, True), (10**38, 38, False), (2**127, 38, False), (2**200, 38, False),
+        (-(2**64), 20, True), (2**64, 19, False), (10**19, 20, True), (10**19, 19, False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("padding", [0, 30])
+def test_decimals_of_any_length_are_checked_against_their_precision(
+    form: str, number: int, precision: int, fits: bool, padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(avro_columns, "avro_filling", core_in_form(form, MODULE))
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 0}
+    size = number.bit_length() // 8 + 1 + padding
+    record = encoded("bytes", number.to_bytes(size, "big", signed=True))
+    done = AvroDecoder(json.dumps(decimal)).decode(pa.array([record], pa.binary()))
+    assert done.values.to_pylist() == [Decimal(number) if fits else None]
+    assert bool(done.bad) is not fits
+
+
+def test_times_are_converted_and_decimals_are_not_moved() -> None:
+    def time(unit: str) -> Any:
+        return record(("at", {"type": "long", "logicalType": f"timestamp-{unit}"}))
+
+    def price(scale: int) -> Any:
+        return record(("at", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": scale}))
+
+    for written, number in (("millis", 1500), ("micros", 1_500_000)):
+        data = encoded(record(("at", "long")), {"at": number})
+        for read in ("millis", "micros"):
+            done = AvroDecoder(json.dumps(time(written)), json.dumps(time(read))).decode(pa.array([data], pa.binary()))
+            assert done.values.field("at").cast(pa.int64()).to_pylist() == [1_500_000]
+    with pytest.raises(InvalidOption, match="a decimal of scale 2 is not one of scale 3"):
+        AvroDecoder(json.dumps(price(2)), json.dumps(price(3)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_few_bytes_do_not_claim_many_items(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_columns, "avro_filling", core_in_form(form, MODULE))
+    decoder = AvroDecoder('{"type": "array", "items": "long"}')
+    huge = [
+        varlong(2**62),
+        varlong(-(2**63)) + varlong(0),
+        varlong(-(2**62)) + varlong(1) + b"\0",
+        varlong(3) + b"\2\2",
+    ]
+    done = decoder.decode(pa.array(huge, pa.binary()))
+    assert list(done.bad) == [0, 1, 2, 3]
+    with pytest.raises(InvalidOption, match="arrays of items without bytes"):
+        AvroDecoder(
+            '{"type": "record", "name": "R", "fields": [{"name": "gone", "type": {"type": "array", "items": "null"}}]}',
+            '{"type": "record", "name": "R", "fields": []}',
+        )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_skipped_record_may_be_recursive_and_not_without_end(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_columns, "avro_filling", core_in_form(form, MODULE))
+    node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+    written, wanted = record(("list", node), ("id", "int")), record(("id", "int"))
+    records = [b"\x02" * depth + b"\0" + varlong(7) for depth in (0, 100, 100_000)]
+    done = AvroDecoder(json.dumps(written), json.dumps(wanted)).decode(pa.array(records, pa.binary()))
+    assert done.values.to_pylist() == [{"id": 7}, {"id": 7}, None]
+    assert done.bad == {2: "it is not Avro of the given schema (records are nested too deeply)"}

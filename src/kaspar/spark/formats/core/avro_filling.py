@@ -216,7 +216,7 @@ class Step:
         self._column = column
         self._number = number
         self._inner = inner
-        self._table = memoryview(bytearray(table)).cast("q") if table else None
+        self._table = memoryview(bytearray(table)).cast("q")
         self._default = default
 
 
@@ -256,11 +256,15 @@ class Filler:
         problem: cython.int
         self._data = data
         limit: cython.Py_ssize_t = len(data)
+        last: cython.Py_ssize_t = len(offsets) - 1
         for index in range(len(rows)):
             row = rows[index]
+            if row < 0 or row >= last:
+                raise ValueError("there is no such row")
             self._position = offsets[row] + prefix
             self._end = offsets[row + 1]
-            assert 0 <= self._position <= self._end <= limit, "the offsets of a column of Arrow"
+            if self._position < prefix or self._position > self._end or self._end > limit:
+                raise ValueError("the offsets are not those of the data, or a row is shorter than its prefix")
             self._depth = 0
             problem = self._read(self._step)
             if problem == _FINE and self._position != self._end:
@@ -595,6 +599,7 @@ class Filler:
         keys: Column | None = None if column is None or not is_map else column.inner[0]
         start: cython.Py_ssize_t
         count: cython.longlong
+        left: cython.longlong
         items: cython.longlong = 0
         size: cython.longlong
         problem: cython.int
@@ -619,7 +624,8 @@ class Filler:
                 if column is None:
                     self._position += size
                     continue
-            if count > self._end - self._position or -count > self._end - self._position:
+            left = self._end - self._position
+            if count > left or count < -left:  # and -count may not be a number
                 return _ENDS_TOO_EARLY
             if count < 0:
                 count = -count
