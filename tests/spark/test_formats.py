@@ -246,7 +246,10 @@ def test_a_dead_letter_topic_that_is_not_there_and_is_not_made_stops_the_query(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"value_format": "json"}, "Option 'value.format' is json, so option 'value.schema' must be given."),
+        (
+            {"value_format": "json"},
+            "Option 'value.format' is json, so option 'value.schema' must be given, or 'schema.registry.url'",
+        ),
         ({"value_format": "json", "value_schema": "id MONEY"}, "'MONEY' is not a supported type"),
         ({"key_format": "xml"}, "Option 'key.format' must be one of bytes, string, json, avro, protobuf"),
         ({"value_format": "avro", "value_schema": "/no/such.avsc"}, "names a file that cannot be read: /no/such.avsc"),

@@ -198,7 +198,7 @@ def test_a_few_bytes_do_not_claim_many_items(form: str, monkeypatch: pytest.Monk
     decoder = AvroDecoder('{"type": "array", "items": "long"}')
     huge = [
         varlong(2**62),
-        varlong(-(2**63)) + varlong(0),
+        varlong(-(2**63)) + varlong(0) + b"\0",
         varlong(-(2**62)) + varlong(1) + b"\0",
         varlong(3) + b"\2\2",
     ]
