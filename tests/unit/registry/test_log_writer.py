@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
 from kaspar.registry.interfaces import LogRecord, NotLeader, RecordTooLarge, StoreFailed, StoreTimeout
 from kaspar.registry.log.position import LogPosition, LogReplaced
@@ -130,7 +130,7 @@ class Scene:
         await self.writer.ready()
         await self.writer.append([record])
 
-    def once(self, name: str, problem: KasparError | OSError, *, before: Callable[[], None] = lambda: None) -> None:
+    def once(self, name: str, problem: Exception, *, before: Callable[[], None] = lambda: None) -> None:
         async def fault() -> None:
             before()
             raise problem
@@ -167,6 +167,17 @@ def test_new_leader_writes_over_what_aborted_transactions_left() -> None:
         assert scene.broker.committed == [NOOP, SECOND]
 
     run(test())
+
+
+def test_bug_in_becoming_ready_is_logged_and_the_leader_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        scene = Scene()
+        scene.once("take_over", ValueError("a bug"))
+        await scene.lead()
+        assert scene.producer.calls == ["take_over", "take_over", "send", "commit"]
+
+    run(test())
+    assert "met a bug" in caplog.text
 
 
 def test_instance_that_does_not_lead_writes_nothing() -> None:

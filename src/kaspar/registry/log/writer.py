@@ -184,6 +184,9 @@ class LogWriter:
                     reported = str(problem)
                     log.warning("the leader is not ready to write", why=problem)
                 await asyncio.sleep(_BACKOFF_S)
+            except Exception:
+                log.exception("becoming ready to write met a bug and goes on")
+                await asyncio.sleep(_BACKOFF_S)
             else:
                 self._established(term)
                 return
