@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from kaspar.registry.api.endpoint import Endpoint, NoContent, Parameter, Raw
+from kaspar.registry.api.endpoint import Endpoint, NoContent, Raw
 from kaspar.registry.api.openapi import ERRORS
 from kaspar.registry.api.routing import ALL_ENDPOINTS
+from kaspar.web.openapi import Parameter
 
 _INTRODUCTION = """# API of the schema registry
 

@@ -66,7 +66,11 @@ class StoreSettings(Settings):
         BOOLEAN, False, doc="Whether the topic is used as it is: neither checked nor created."
     )
     kafkastore_timeout_ms: int = setting(
-        INT, 500, at_least(1), doc="How long a request waits for the topic to be written and read back."
+        INT,
+        5_000,
+        at_least(1),
+        doc="How long a request waits for the topic to be written and read back. Confluent's default is 500, which a "
+        "busy disk or an election can exceed.",
     )
     kafkastore_init_timeout_ms: int = setting(
         INT, MINUTE_MS, at_least(1), doc="How long the start may take, including the wait for the brokers."

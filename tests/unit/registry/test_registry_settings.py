@@ -17,7 +17,7 @@ def test_defaults_are_confluents() -> None:
     default = settings()
     assert default.listeners == ("http://127.0.0.1:8081",)
     assert default.kafkastore_topic == "_schemas"
-    assert default.kafkastore_timeout_ms == 500
+    assert default.kafkastore_timeout_ms == 5_000
     assert default.topic_terms.replication_factor == 3
     assert default.group_terms.group_id == "schema-registry"
     assert (default.group_terms.session_timeout_ms, default.group_terms.heartbeat_interval_ms) == (10_000, 3_000)
