@@ -7,7 +7,7 @@ The kernel reuses process ids, so a process is identified by its id and its star
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -100,6 +100,21 @@ def detach() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
+
+
+def ask_to_stop(pids: Iterable[int]) -> tuple[int, list[int]]:
+    """Sends SIGTERM: to how many processes, and which belong to another user. Those that have just ended do not
+    count."""
+    asked, refused = 0, []
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGTERM)
+            asked += 1
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            refused.append(pid)
+    return asked, refused
 
 
 def end_all(processes: Sequence[ProcessId]) -> int:

@@ -1,14 +1,12 @@
 """Commands that stop a service on this machine: they send SIGTERM, and return before it has stopped."""
 
 import argparse
-import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from kaspar.base.processes import running_programs
+from kaspar.base.processes import ask_to_stop, running_programs
 
 _START: Final = {
     "registry": ("schema-registry-start", "kaspar.services.schema_registry_start"),
@@ -42,16 +40,9 @@ def running(service: str) -> Iterator[int]:
 
 def stop(program: str, service: str, title: str) -> int:
     """The exit code: 0 if something was stopped."""
-    stopped, refused = 0, 0
-    for pid in running(service):
-        try:
-            os.kill(pid, signal.SIGTERM)
-            stopped += 1
-        except ProcessLookupError:
-            continue  # it has just ended
-        except PermissionError:
-            print(f"{program}: the process {pid} belongs to another user", file=sys.stderr)
-            refused += 1
-    if stopped == 0 and refused == 0:
+    stopped, refused = ask_to_stop(running(service))
+    for pid in refused:
+        print(f"{program}: the process {pid} belongs to another user", file=sys.stderr)
+    if stopped == 0 and not refused:
         print(f"{program}: {title} does not run on this machine", file=sys.stderr)
     return 0 if stopped and not refused else 1

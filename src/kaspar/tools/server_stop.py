@@ -1,13 +1,11 @@
 """kafka-server-stop: sends SIGTERM to the brokers of this machine, which stop cleanly."""
 
 import argparse
-import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kaspar.base.processes import program_words, running_programs
+from kaspar.base.processes import ask_to_stop, program_words, running_programs
 from kaspar.tools import server_start
 
 
@@ -75,19 +73,14 @@ def command_options() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     chosen = command_options().parse_args(argv)
-    stopped, refused = 0, 0
-    for pid, arguments in running_brokers():
-        if chosen.node_id is not None and node_id_of(arguments, Path(f"/proc/{pid}/cwd")) != chosen.node_id:
-            continue
-        try:
-            os.kill(pid, signal.SIGTERM)
-            stopped += 1
-        except ProcessLookupError:
-            continue  # it has just ended
-        except PermissionError:
-            print(f"kafka-server-stop: the broker with process id {pid} belongs to another user", file=sys.stderr)
-            refused += 1
-    if stopped == 0 and refused == 0:
+    stopped, refused = ask_to_stop(
+        pid
+        for pid, arguments in running_brokers()
+        if chosen.node_id is None or node_id_of(arguments, Path(f"/proc/{pid}/cwd")) == chosen.node_id
+    )
+    for pid in refused:
+        print(f"kafka-server-stop: the broker with process id {pid} belongs to another user", file=sys.stderr)
+    if stopped == 0 and not refused:
         which = "" if chosen.node_id is None else f" with node.id {chosen.node_id}"
         print(f"No broker{which} to stop", file=sys.stderr)
     return 0 if stopped and not refused else 1
