@@ -23,7 +23,7 @@ from kaspar.spark.kafka_settings import InvalidOption
 from tests.property.avro_schemas import encodings, evolutions, schemas
 from tests.unit.records.forms import FORMS, core_in_form
 
-MODULE = "kaspar.spark.formats.core.avro_filling"
+MODULE = "kaspar.serialization.core.avro_filling"
 EXAMPLES = settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 Result = tuple[list[Any], dict[int, str]]
 

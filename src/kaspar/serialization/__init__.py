@@ -6,6 +6,7 @@
 - `subject_names`: under which subject a schema is registered
 - `values`: values of a schema as JSON, to bytes and back; one module for each format
 - `records`: all of it together, for keys and values of a topic
+- `core`: Avro's bytes into Arrow's buffers, compiled
 
 Everything blocks, knows no event loop, and is made of a configuration that can be pickled: Spark's tasks use it as the
 commands do.

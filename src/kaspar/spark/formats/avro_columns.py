@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kaspar.serialization.core import avro_filling
+from kaspar.serialization.core import avro_steps as steps
 from kaspar.spark.formats.avro_program import ColumnPlan, Program, StepPlan
-from kaspar.spark.formats.core import avro_filling
-from kaspar.spark.formats.core import avro_steps as steps
 
 Rows = npt.NDArray[np.int32]
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from kaspar.schemas.avro.logical import logical_type
 from kaspar.schemas.avro.types import Array, AvroType, Enumeration, Field, Fixed, Map, Primitive, Record, Union
 from kaspar.serialization.avro_schemas import has_empty_items
+from kaspar.serialization.core import avro_steps as steps
 from kaspar.spark.formats.avro_defaults import encoded_default
 from kaspar.spark.formats.avro_types import TIMES, decimal_digits, values_of
-from kaspar.spark.formats.core import avro_steps as steps
 
 
 class Mismatch(Exception):

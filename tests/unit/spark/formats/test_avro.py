@@ -19,7 +19,7 @@ from kaspar.spark.formats.data_types import arrow_type_of, data_type_of
 from kaspar.spark.kafka_settings import InvalidOption
 from tests.unit.records.forms import FORMS, core_in_form
 
-MODULE = "kaspar.spark.formats.core.avro_filling"
+MODULE = "kaspar.serialization.core.avro_filling"
 
 
 def encoded(schema: Any, value: Any) -> bytes:

@@ -8,7 +8,7 @@ step reads a value and appends it to its column, or skips it if it has none. avr
 
 import cython
 
-from kaspar.spark.formats.core import avro_steps
+from kaspar.serialization.core import avro_steps
 
 if cython.compiled:
     from cython.cimports.kaspar.base import primitives
