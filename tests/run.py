@@ -62,8 +62,8 @@ class Job:
 # In the order in which they start: first those that find most mistakes soonest, then the longest, so that the lanes end
 # at about the same time.
 QUICK_JOBS = (
-    Job("property", 3.5, ("tests/property",)),
-    Job("unit", 4.0, ("tests/unit",)),
+    Job("property", 4.0, ("tests/property",)),
+    Job("unit", 5.0, ("tests/unit",)),
 )
 # The tests of the compiled modules, on their interpreted form.
 INTERPRETED_TESTS = (
@@ -95,18 +95,18 @@ SERVICES = (
 JOBS = (
     Job("checks", 1.0),
     *QUICK_JOBS,
-    Job("interpreted core", 2.0, INTERPRETED_TESTS, INTERPRETED),
-    Job("spark", 14.0, ("tests/spark",)),
-    Job("compat", 10.0, ("tests/compat",)),
-    Job("streams on Spark", 4.0, ("tests/spark/programs", "tests/spark/pipelines")),
+    Job("interpreted core", 1.0, INTERPRETED_TESTS, INTERPRETED),
+    Job("spark", 15.5, ("tests/spark",)),
+    Job("compat", 11.0, ("tests/compat",)),
+    Job("streams on Spark", 8.5, ("tests/spark/programs", "tests/spark/pipelines")),
     Job("integration", 14.0, ("tests/integration",)),
     Job("commands", 4.0, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
-    Job("chaos", 8.0, ("tests/chaos",)),
-    Job("services", 4.0, SERVICES),
+    Job("chaos", 7.0, ("tests/chaos",)),
+    Job("services", 2.0, SERVICES),
     Job("compat/responses", 6.0, ("tests/compat/responses",)),
-    Job("compat on a cluster", 1.5, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),
-    Job("sim", 1.5, ("tests/sim",)),
-    Job("streams", 1.5, ("tests/streams",)),
+    Job("compat on a cluster", 1.0, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),
+    Job("sim", 1.0, ("tests/sim",)),
+    Job("streams", 0.5, ("tests/streams",)),
     Job("packaging", 0.5, ("tests/packaging",)),
 )
 # What stock clients do while something fails, over SASL_SSL with ACLs.
