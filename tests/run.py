@@ -63,7 +63,7 @@ class Job:
 # at about the same time.
 QUICK_JOBS = (
     Job("property", 4.0, ("tests/property",)),
-    Job("unit", 5.0, ("tests/unit",)),
+    Job("unit", 4.0, ("tests/unit",)),
 )
 # The tests of the compiled modules, on their interpreted form.
 INTERPRETED_TESTS = (
