@@ -21,41 +21,38 @@ _RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
+    return _problem_with(port) is None
 
 
 def refuse_used_ports(ports: Sequence[int]) -> None:
     """Raises KasparError with a sentence if a broker could not listen. The first port is that of broker 1."""
     for number, port in enumerate(ports, 1):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError as problem:
-                raise KasparError(
-                    f"broker {number} cannot listen on {HOST}:{port} ({problem.strerror}): choose another --port, or "
-                    "stop the program that uses it"
-                ) from None
+        if problem := _problem_with(port):
+            raise KasparError(
+                f"broker {number} cannot listen on {HOST}:{port} ({problem}): choose another --port, or "
+                "stop the program that uses it"
+            )
 
 
 def refuse_used_service_ports(services: Sequence[ServicePlan]) -> None:
     """Raises KasparError with a sentence if a service could not listen."""
     for service in services:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, service.port))
-            except OSError as problem:
-                raise KasparError(
-                    f"the {TITLES[service.name]} cannot listen on {HOST}:{service.port} ({problem.strerror}): choose "
-                    f"another --{service.name}-port, 0 for any free one, or leave it out with --without {service.name}"
-                ) from None
+        if problem := _problem_with(service.port):
+            raise KasparError(
+                f"the {TITLES[service.name]} cannot listen on {HOST}:{service.port} ({problem}): choose "
+                f"another --{service.name}-port, 0 for any free one, or leave it out with --without {service.name}"
+            )
+
+
+def _problem_with(port: int) -> str | None:
+    """Why nothing can listen there now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as problem:
+            return problem.strerror or str(problem)
+    return None
 
 
 def free_ports(wanted: Sequence[int] = (), *, reserved: Collection[int] = ()) -> Iterator[int]:
