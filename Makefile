@@ -101,7 +101,7 @@ docs: install ## Build the documentation site into site/; a broken link is an er
 	@$(BIN)/mkdocs build --quiet --strict
 
 lock: $(BIN)/uv ## Pin the dependencies in requirements.lock; pins that still fit are kept
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra registry --extra rest --extra spark --extra streams --extra zookeeper --group dev --group docs -o requirements.lock
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra registry --extra rest --extra monitor --extra console --extra spark --extra streams --extra zookeeper --group dev --group docs -o requirements.lock
 
 clean: ## Remove what was built
 	@rm -rf $(VENV) build dist site src/*.egg-info; find src -name '*.so' -delete

@@ -1,0 +1,1 @@
+"""The web console: a page, and the HTTP API that it uses."""
