@@ -6,7 +6,7 @@ times as long, and holds the GIL meanwhile.
 The page is rendered in chunks, so that the caller can let other threads run in between.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -67,6 +67,22 @@ def summary_samples(distribution: Distribution, label_text: str = "", *, factor:
         yield f'{start}quantile="{quantile}"}}', value * factor
     yield f"_sum{label_text}", distribution.sum * factor
     yield f"_count{label_text}", distribution.count
+
+
+_SUFFIXES: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.SUMMARY: ("_sum", "_count"),
+    Kind.HISTOGRAM: ("_bucket", "_sum", "_count"),
+}
+
+
+def is_selected(name: str, kind: Kind, names: Collection[str]) -> bool:
+    """Whether `/metrics?name[]=...` asks for this family, by its own name or by that of its samples. No name: all."""
+    return not names or name in names or any(name + suffix in names for suffix in _SUFFIXES.get(kind, ()))
+
+
+def select(families: Sequence[Family[Source]], names: Collection[str]) -> Sequence[Family[Source]]:
+    """The families that `/metrics?name[]=...` asks for; a name that nothing has is no error."""
+    return [family for family in families if is_selected(family.name, family.kind, names)]
 
 
 def render(families: Sequence[Family[Source]], source: Source) -> Iterator[bytes]:

@@ -1,5 +1,7 @@
 """The broker's pages for monitoring, over HTTP: /metrics for Prometheus, /healthz and /readyz for supervisors.
 
+`/metrics?name[]=...` shows only the families of those names, as other exporters do.
+
 They are served from a thread with an event loop of its own, so that health is reported also when the broker's loop
 stands still. That thread also imports what only it needs, so that a start does not wait for it. While the page is
 written the thread releases the interpreter's lock every millisecond or two: a scrape must not delay a produce.
@@ -64,7 +66,9 @@ def make_app(metrics: BrokerMetrics, broker: BrokerView) -> "Starlette":
     from kaspar.broker.metrics.catalogue import metrics_page
 
     async def show_metrics(request: "Request") -> "Response":
-        return Response(_written_with_breaths(metrics_page(metrics, broker)), headers={"content-type": CONTENT_TYPE})
+        names = frozenset(request.query_params.getlist("name[]"))
+        page = _written_with_breaths(metrics_page(metrics, broker, names))
+        return Response(page, headers={"content-type": CONTENT_TYPE})
 
     async def show_health(request: "Request") -> "Response":
         return respond(health_problem(metrics, broker))

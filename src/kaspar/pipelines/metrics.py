@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
-from kaspar.base.exposition import CONTENT_TYPE, Family, Kind, Sample, labels, render
+from kaspar.base.exposition import CONTENT_TYPE, Family, Kind, Sample, labels, render, select
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.statuses import PipelineStatus, State
 from kaspar.web.pages import PageServer
@@ -95,6 +95,7 @@ def _app(statuses: Callable[[], Statuses]) -> "Starlette":
     from starlette.routing import Route
 
     async def show_metrics(request: "Request") -> "Response":
-        return Response(b"".join(render(FAMILIES, statuses())), headers={"content-type": CONTENT_TYPE})
+        families = select(FAMILIES, frozenset(request.query_params.getlist("name[]")))
+        return Response(b"".join(render(families, statuses())), headers={"content-type": CONTENT_TYPE})
 
     return Starlette(routes=[Route("/metrics", show_metrics)])

@@ -43,6 +43,10 @@ def test_pages_are_served_and_the_port_is_free_afterwards() -> None:
         assert status == 200
         assert content_type == "text/plain; version=0.0.4; charset=utf-8"
         assert 'kafka_server_brokertopicmetrics_bytesin_total{topic="t"} 12\n' in body
+        two_families = "name[]=kafka_server_brokertopicmetrics_bytesin_total&name%5B%5D=kaspar_info"
+        selected = get(server.port, f"/metrics?{two_families}")[2]
+        assert selected.count("# TYPE") == 2
+        assert 'kafka_server_brokertopicmetrics_bytesin_total{topic="t"} 12\n' in selected
         assert get(server.port, "/healthz")[::2] == (200, "ok\n")
         assert get(server.port, "/readyz")[::2] == (200, "ok\n")
         assert get(server.port, "/other")[0] == 404

@@ -337,6 +337,34 @@ def test_a_counters_name_ends_in_total_where_prometheus_asks_for_it() -> None:
             assert family.name.endswith("_total")
 
 
+def test_a_page_of_named_families_has_those_and_no_others() -> None:
+    metrics, broker = a_busy_broker()
+    names = [
+        "kafka_server_brokertopicmetrics_bytesin_total",
+        "kafka_network_requestmetrics_totaltimems_count",  # a sample of a summary selects the whole summary
+        "nothing_has_this_name",
+    ]
+    text = b"".join(metrics_page(metrics, broker, names)).decode()
+    families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    assert families == {
+        "kafka_server_brokertopicmetrics_bytesin_total",
+        "kafka_network_requestmetrics_totaltimems",
+    }
+    everything = samples(page(metrics, broker))
+    assert samples(text).items() <= everything.items()
+
+
+def test_what_is_not_selected_is_not_computed() -> None:
+    class Unread(FakeBroker):
+        def partitions(self) -> list[FakePartition]:
+            raise AssertionError("nobody asked for partitions")
+
+    metrics = new_metrics()
+    metrics.topics.of("t").bytes_in += 1
+    text = b"".join(metrics_page(metrics, Unread(), ["kafka_server_brokertopicmetrics_bytesin_total"])).decode()
+    assert samples(text)
+
+
 def test_label_values_are_escaped() -> None:
     metrics = new_metrics()
     odd = 'a"b\\c\nd'

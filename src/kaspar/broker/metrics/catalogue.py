@@ -1,9 +1,9 @@
 """Every metric of a broker in one list: the metrics page and the reference page are both written from it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from kaspar.base.exposition import QUANTILE_LABELS, Kind, render
+from kaspar.base.exposition import QUANTILE_LABELS, Kind, render, select
 from kaspar.broker.metrics.authentication import AUTHENTICATION
 from kaspar.broker.metrics.broker import BrokerMetrics
 from kaspar.broker.metrics.cleaner import CLEANER
@@ -36,10 +36,14 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
 FAMILIES: Final = tuple(family for section in SECTIONS.values() for family in section)
 
 
-def metrics_page(metrics: BrokerMetrics, broker: BrokerView) -> Iterator[bytes]:
-    """The page for Prometheus, in chunks of a millisecond's work or two at most. Called from any thread."""
-    yield from render(FAMILIES, Scrape(metrics, broker))
-    yield from pushed_page(broker.telemetry())
+def metrics_page(metrics: BrokerMetrics, broker: BrokerView, names: Collection[str] = ()) -> Iterator[bytes]:
+    """The page for Prometheus, in chunks of a millisecond's work or two at most. Called from any thread.
+
+    With names, only those families are computed, so that a console can read a few every second from a broker with
+    thousands of partitions.
+    """
+    yield from render(select(FAMILIES, names), Scrape(metrics, broker))
+    yield from pushed_page(broker.telemetry(), names)
 
 
 def reference_page() -> str:
@@ -63,6 +67,8 @@ def reference_page() -> str:
         "a Kafka broker that is its own controller counts a request that it forwards to itself (CreateTopics, say)",
         "twice, and an ApiVersions request of a version below 0 or above 63 is counted here as one of version 0.",
         'A metric that nothing moves on one broker says "Always 0" and why.',
+        "",
+        "`/metrics?name[]=...&name[]=...` shows only the families of those names, and computes no others.",
         "",
         "What clients push (KIP-714) is there too, under names that start with `kafka_client_`: see",
         "[client telemetry](../telemetry.md).",

@@ -4,16 +4,16 @@ What clients push has no declaration: families are formed for each page, by name
 kind, the first one's is shown, since a family has one kind.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import accumulate
 from typing import Final
 
-from kaspar.base.exposition import CHUNK_LINES, Family, Kind
+from kaspar.base.exposition import CHUNK_LINES, Family, Kind, is_selected
 from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.view import TelemetryView
 from kaspar.broker.telemetry.otlp import Buckets, PointKind
-from kaspar.broker.telemetry.series import split_key
+from kaspar.broker.telemetry.series import PREFIX, split_key
 
 _MBEAN: Final = "kafka.server:type=client-metrics"
 _HELP: Final = "Pushed by clients (KIP-714)."
@@ -76,13 +76,17 @@ _KINDS: Final = {
 }
 
 
-def pushed_page(telemetry: TelemetryView) -> Iterator[bytes]:
-    """What clients have pushed, in chunks."""
+def pushed_page(telemetry: TelemetryView, names: Collection[str] = ()) -> Iterator[bytes]:
+    """What clients have pushed, in chunks; with names, only of those families."""
+    if names and not any(name.startswith(PREFIX) for name in names):
+        return
     kinds: dict[str, Kind] = {}
     lines: dict[str, list[str]] = {}
     for client in telemetry.clients():
         for key, value in client.series.items():
             point_kind, metric, own_labels = split_key(key)
+            if not is_selected(metric, _KINDS[point_kind], names):
+                continue
             if kinds.setdefault(metric, _KINDS[point_kind]) is _KINDS[point_kind]:
                 label_text = f"{client.labels},{own_labels}" if own_labels else client.labels
                 lines.setdefault(metric, []).extend(_lines(metric, label_text, value))

@@ -44,3 +44,14 @@ def test_clients_that_disagree_on_a_kind_do_not_break_the_page() -> None:
         "# TYPE kafka_client_a gauge",
         'kafka_client_a{client_id="one"} 1',
     ]
+
+
+def test_only_the_families_that_are_asked_for_are_shown() -> None:
+    histogram, gauge = series_key(PointKind.HISTOGRAM, A, ""), series_key(PointKind.GAUGE, B, "")
+    telemetry = FakeTelemetry(
+        all_clients=[ClientSeries('client_id="c"', {histogram: Buckets((), (1,), 1.0), gauge: 2})]
+    )
+    assert b"".join(pushed_page(telemetry, ["kaspar_info"])) == b""
+    assert b"# TYPE kafka_client_a" not in b"".join(pushed_page(telemetry, [B]))
+    assert b"# TYPE kafka_client_b" not in b"".join(pushed_page(telemetry, [f"{A}_bucket"]))
+    assert b"kafka_client_a_count" in b"".join(pushed_page(telemetry, [f"{A}_bucket"]))
