@@ -1,6 +1,7 @@
 """--reset-offsets: which offsets the groups get, and setting them."""
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Collection
 
@@ -15,7 +16,7 @@ from kaspar.tools.consumer_groups.options import WrongOption, number, scenario_i
 from kaspar.tools.consumer_groups.plan import Plan, format_plan, parse_plan
 from kaspar.tools.consumer_groups.scope import parse_partitions
 from kaspar.tools.consumer_groups.tables import new_offset_table
-from kaspar.tools.consumer_groups.targets import at_time, current, shifted, within_log
+from kaspar.tools.consumer_groups.targets import Targets, at_time, current, shifted, within_log
 from kaspar.tools.kafka_errors import message_of
 from kaspar.tools.log_offsets import ClusterLookups, GroupLookup, OffsetLookup, Offsets
 from kaspar.tools.times import parse_datetime, parse_duration
@@ -105,18 +106,18 @@ def _check_partitions(lookups: ClusterLookups, partitions: Collection[TopicParti
 
 
 def _new_offsets(options: argparse.Namespace, lookup: OffsetLookup, partitions: Collection[TopicPartition]) -> Offsets:
-    scenarios: dict[str, Callable[[], Offsets]] = {
+    scenarios: dict[str, Callable[[], Targets]] = {
         "to-offset": lambda: within_log(lookup, dict.fromkeys(partitions, number(options, "to-offset"))),
-        "to-earliest": lambda: lookup.earliest(partitions),
-        "to-latest": lambda: lookup.latest(partitions),
+        "to-earliest": lambda: Targets(lookup.earliest(partitions)),
+        "to-latest": lambda: Targets(lookup.latest(partitions)),
         "shift-by": lambda: shifted(lookup, partitions, number(options, "shift-by")),
         "to-datetime": lambda: at_time(lookup, partitions, parse_datetime(options.to_datetime)),
         "by-duration": lambda: at_time(lookup, partitions, _now_ms() - parse_duration(options.by_duration)),
         "to-current": lambda: current(lookup, partitions),
     }
-    for name, offsets in scenarios.items():
+    for name, targets in scenarios.items():
         if is_given(options, name):
-            return offsets()
+            return _reported(targets())
     raise WrongOption(scenario_is_missing())
 
 
@@ -124,7 +125,24 @@ def _planned(plan: Plan, lookup: OffsetLookup, group_id: str) -> Offsets:
     if group_id not in plan:
         print(f"\nError: No reset plan for group {group_id} found")
         return {}
-    return within_log(lookup, plan[group_id])
+    return _reported(within_log(lookup, plan[group_id]))
+
+
+def _reported(targets: Targets) -> Offsets:
+    """The offsets; where they are not what was asked for, the user is told."""
+    for where, wanted in targets.outside.items():
+        found = targets.offsets[where]
+        how = "higher than latest" if wanted > found else "lower than earliest"
+        print(
+            f"WARN New offset ({wanted}) is {how} offset for topic partition {where}. Value will be set to {found}.",
+            file=sys.stderr,
+        )
+    for where in targets.ended:
+        print(
+            f"\nWarn: Partition {where.partition} from topic {where.topic} is empty. "
+            "Falling back to latest known offset."
+        )
+    return targets.offsets
 
 
 def _now_ms() -> int:
