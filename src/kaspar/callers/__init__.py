@@ -1,1 +1,1 @@
-"""Kafka clients for the callers of an HTTP service, each with the identity of its caller."""
+"""Callers of HTTP services as Kafka clients: identities that are passed on to brokers, clients and sessions of each."""

@@ -1,8 +1,8 @@
 """The id of the cluster, for requests that name it and should not ask a broker each time."""
 
+from kaspar.callers.identities import Identity
 from kaspar.client.admin.cluster import describe_cluster
 from kaspar.rest.administration import Administration
-from kaspar.rest.identities import Identity
 
 
 class KnownCluster:

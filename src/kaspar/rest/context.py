@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from kaspar.callers.identities import Identity, NoCredentials, identity_of
 from kaspar.rest.administration import Administration
 from kaspar.rest.cluster import KnownCluster
 from kaspar.rest.consuming.instances import ConsumerInstances
+from kaspar.rest.errors import KAFKA_AUTHENTICATION, RestError
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import BodyBudget, Links
-from kaspar.rest.identities import Identity, identity_of
 from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig
 from kaspar.rest.topics import KnownTopics
@@ -30,4 +31,7 @@ class RestContext:
 
     def identity(self, request: Request) -> Identity:
         """The identity that brokers see for this request. Raises RestError."""
-        return identity_of(caller_of(request.scope), propagate=self.config.settings.kaspar_propagate_identity)
+        try:
+            return identity_of(caller_of(request.scope), propagate=self.config.settings.kaspar_propagate_identity)
+        except NoCredentials as problem:
+            raise RestError(KAFKA_AUTHENTICATION, str(problem)) from None

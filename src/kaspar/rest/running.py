@@ -8,15 +8,15 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 
 from kaspar.base.clock import Clock, SystemClock
+from kaspar.callers.clients import KafkaClients
+from kaspar.callers.identities import SERVICE
 from kaspar.rest.administration import Administration
-from kaspar.rest.clients import KafkaClients
 from kaspar.rest.cluster import KnownCluster
 from kaspar.rest.consuming.instances import ConsumerInstances
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import BodyBudget, Links, error_response
-from kaspar.rest.identities import PROXY
 from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig, RestSettings
 from kaspar.rest.topics import KnownTopics
@@ -37,7 +37,9 @@ class RestServer:
 
     def __init__(self, values: Mapping[str, str], *, clock: Clock | None = None) -> None:
         self._config = RestConfig.of(values)
-        self._clients = KafkaClients(self._config)
+        self._clients = KafkaClients(
+            self._config, client_id="kaspar-rest", propagate=self._config.settings.kaspar_propagate_identity
+        )
         self._registry = registry_config({**_REGISTRY_DEFAULTS, **self._config.registry})
         self._strategies = {
             kind: strategy(self._config.producer.get(f"{kind}.subject.name.strategy", DEFAULT))
@@ -95,7 +97,7 @@ class RestServer:
         )
         await self._context.consumers.start()
         if not settings.kaspar_propagate_identity:
-            self._context.producers.prepare(PROXY)
+            self._context.producers.prepare(SERVICE)
         self._app = make_app(self._context)
 
     async def stop(self) -> None:

@@ -6,9 +6,11 @@ A client's properties are those behind `client.` and, with precedence, behind `p
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Self
 
 from kaspar.base.errors import InvalidSetting
+from kaspar.callers.settings import IdentitySettings, properties_behind, without_protocols
 from kaspar.config.checks import Check, at_least, between
 from kaspar.config.declaration import Importance, Settings, setting
 from kaspar.config.kinds import BOOLEAN, INT, LIST, LONG, STRING
@@ -138,24 +140,6 @@ class ConsumingSettings(Settings):
     )
 
 
-class IdentitySettings(Settings):
-    kaspar_propagate_identity: bool = setting(
-        BOOLEAN,
-        False,
-        importance=Importance.HIGH,
-        doc="Whether requests reach brokers with the caller's own credentials: the name and password of `BASIC` by the "
-        "mechanism of `client.sasl.mechanism`, the token of `BEARER` by OAUTHBEARER. Needs `client.security.protocol` "
-        "of SASL_SSL or SASL_PLAINTEXT.",
-    )
-    kaspar_identity_clients: int = setting(
-        INT,
-        50,
-        at_least(1),
-        doc="For how many callers Kafka clients are kept, if identities are propagated. Those that were not used for "
-        "longest are closed first.",
-    )
-
-
 class FormerSettings(Settings):
     """What Confluent's proxy has or had, and this one does without."""
 
@@ -210,28 +194,14 @@ class RestConfig:
     def of(cls, values: Mapping[str, str]) -> Self:
         """Raises InvalidSetting with a sentence."""
         settings = RestSettings.of(values)
-        servers = {"bootstrap.servers": _without_protocols(settings.bootstrap_servers)}
+        properties = partial(properties_behind, values, declared=RestSettings.declared)
+        servers = {"bootstrap.servers": without_protocols(settings.bootstrap_servers)}
         timeouts = {"default.api.timeout.ms": str(_ADMIN_TIMEOUT_MS)}
         return cls(
             settings,
-            producer=servers | _properties(values, "client.", "producer."),
-            consumer=servers | _properties(values, "client.", "consumer."),
-            admin=servers | timeouts | _properties(values, "client.", "admin."),
+            producer=servers | properties("client.", "producer."),
+            consumer=servers | properties("client.", "consumer."),
+            admin=servers | timeouts | properties("client.", "admin."),
             registry={"schema.registry.url": ",".join(settings.schema_registry_url)}
             | {name: value for name, value in values.items() if name.startswith("schema.registry.")},
         )
-
-
-def _properties(values: Mapping[str, str], *prefixes: str) -> dict[str, str]:
-    """Those behind the prefixes, the last of which takes precedence, without settings of the proxy itself."""
-    return {
-        name.removeprefix(prefix): value
-        for prefix in prefixes
-        for name, value in values.items()
-        if name.startswith(prefix) and name not in RestSettings.declared
-    }
-
-
-def _without_protocols(servers: str) -> str:
-    """Confluent's proxy takes `PLAINTEXT://host:9092`; the protocol is that of `client.security.protocol`."""
-    return ",".join(each.strip().rpartition("://")[2] for each in servers.split(","))

@@ -10,11 +10,11 @@ from typing import Final
 from kaspar.base.bounded_cache import BoundedCache
 from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode
+from kaspar.callers.identities import Identity
 from kaspar.client.admin.session import Admin, refusal
 from kaspar.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kaspar.rest.administration import Administration
 from kaspar.rest.errors import TOPIC_NOT_FOUND, RestError, from_refusal
-from kaspar.rest.identities import Identity
 
 KNOWN_FOR_S: Final = 30.0
 CREATION_S: Final = 1.0

@@ -3,7 +3,7 @@
 import pytest
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.rest.clients import KafkaClients
+from kaspar.rest.running import RestServer
 from kaspar.rest.settings import RestConfig, RestSettings
 
 
@@ -55,7 +55,7 @@ def test_secrets_are_not_shown() -> None:
 )
 def test_what_cannot_be_used_stops_the_start(values: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidSetting, match=sentence):
-        KafkaClients(RestConfig.of(values))
+        RestServer(values)
 
 
 def test_callers_can_be_passed_on_only_over_sasl() -> None:
@@ -65,12 +65,10 @@ def test_callers_can_be_passed_on_only_over_sasl() -> None:
         "kaspar.http.credentials.file": "users",
     }
     with pytest.raises(InvalidSetting, match=r"client\.security\.protocol=SASL_SSL"):
-        KafkaClients(RestConfig.of(values))
+        RestServer(values)
     with pytest.raises(InvalidSetting, match="Invalid value GSSAPI"):
-        KafkaClients(
-            RestConfig.of({**values, "client.security.protocol": "SASL_SSL", "client.sasl.mechanism": "GSSAPI"})
-        )
-    KafkaClients(RestConfig.of({**values, "client.security.protocol": "SASL_SSL"}))
+        RestServer({**values, "client.security.protocol": "SASL_SSL", "client.sasl.mechanism": "GSSAPI"})
+    RestServer({**values, "client.security.protocol": "SASL_SSL"})
 
 
 def test_settings_without_effect_and_unknown_ones_are_reported() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
     from confluent_kafka import TopicPartition as RdTopicPartition
 
-    from kaspar.rest.clients import OnError
+    from kaspar.callers.clients import OnError
 
 _AT_ONCE: Final = 500
 _REQUEST_S: Final = 15.0

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaspar.base.clock import Clock
+from kaspar.callers.identities import Identity
 from kaspar.rest.consuming.consumer import BufferedConsumer
 from kaspar.rest.consuming.options import InstanceOptions
 from kaspar.rest.consuming.patterns import TopicPattern
 from kaspar.rest.errors import CONSUMER_INSTANCE_NOT_FOUND, RestError
-from kaspar.rest.identities import Identity
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

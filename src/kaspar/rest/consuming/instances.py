@@ -10,9 +10,10 @@ from typing import Final
 from kaspar.base.clock import Clock
 from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
+from kaspar.callers.clients import KafkaClients
+from kaspar.callers.identities import Identity
 from kaspar.client.admin.topics import list_topics
 from kaspar.rest.administration import Administration
-from kaspar.rest.clients import KafkaClients
 from kaspar.rest.consuming.consumer import BufferedConsumer, Mode
 from kaspar.rest.consuming.instance import ConsumerInstance, TurnThreads
 from kaspar.rest.consuming.options import InstanceOptions
@@ -24,7 +25,6 @@ from kaspar.rest.errors import (
     TOO_MANY_REQUESTS,
     RestError,
 )
-from kaspar.rest.identities import Identity
 from kaspar.rest.settings import RestSettings
 
 log = get_log(__name__)

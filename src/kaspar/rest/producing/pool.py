@@ -5,9 +5,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
-from kaspar.rest.clients import KafkaClients
+from kaspar.callers.clients import KafkaClients
+from kaspar.callers.identities import Identity
 from kaspar.rest.errors import UNKNOWN_TOPIC_OR_PARTITION
-from kaspar.rest.identities import Identity
 from kaspar.rest.producing.outcomes import Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.producing.producer import SharedProducer
 from kaspar.rest.topics import KnownTopics

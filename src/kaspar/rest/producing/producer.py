@@ -21,8 +21,8 @@ from kaspar.rest.producing.outcomes import Outcome, OutgoingRecord, Undelivered
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
-    from kaspar.rest.clients import KafkaClients
-    from kaspar.rest.identities import Identity
+    from kaspar.callers.clients import KafkaClients
+    from kaspar.callers.identities import Identity
 
 log = get_log(__name__)
 

@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kaspar.callers.identities import Identity
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import (
     KAFKA_AUTHENTICATION,
@@ -27,7 +28,6 @@ from kaspar.rest.formats import EmbeddedFormat, Encoder
 from kaspar.rest.formats.by_schema import encoder_of
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
 from kaspar.rest.http import decode_body, json_response
-from kaspar.rest.identities import Identity
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.v2 import bodies
 from kaspar.rest.v2.content_types import produced_format, response_type

@@ -11,12 +11,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kaspar.callers.identities import Identity
 from kaspar.client.admin.cluster import ClusterDescription, describe_cluster
 from kaspar.client.admin.session import Admin
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import INVALID_PAYLOAD, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE, RestError
 from kaspar.rest.http import JSON, decode_body, json_response, no_content
-from kaspar.rest.identities import Identity
 from kaspar.rest.v3.errors import NO_BODY, missing
 from kaspar.rest.v3.names import ResourceNames
 from kaspar.rest.v3.resources import ErrorBody

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 from starlette.exceptions import HTTPException
 
+from kaspar.callers.identities import SERVICE, Identity
 from kaspar.rest.errors import KAFKA_RETRIABLE, TOO_MANY_REQUESTS, RestError
 from kaspar.rest.http import BodyBudget
-from kaspar.rest.identities import PROXY, Identity
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.v3.endpoint import Call
 from kaspar.rest.v3.producing.stream import RecordStream
@@ -67,7 +67,7 @@ class Client:
         context = SimpleNamespace(
             config=SimpleNamespace(settings=settings), producers=self.producers, bodies=self.bodies, schemas=None
         )
-        call = SimpleNamespace(context=context, topic="t", cluster_id="c", identity=PROXY)
+        call = SimpleNamespace(context=context, topic="t", cluster_id="c", identity=SERVICE)
         self._stream = RecordStream(cast(Call, call))
 
     def send(self, *pieces: bytes | Exception | None) -> None:

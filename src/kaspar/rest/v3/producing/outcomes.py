@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from kaspar.callers.identities import Identity
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import RestError
-from kaspar.rest.identities import Identity
 from kaspar.rest.producing import Delivered, Outcome, WaitForOutcomes
 from kaspar.rest.v3.producing.encoding import EncodedRecord
 

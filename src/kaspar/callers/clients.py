@@ -1,14 +1,13 @@
-"""Makes the proxy's Kafka clients: librdkafka's for records, the wire client for administration."""
+"""Makes a service's Kafka clients: librdkafka's for records, the wire client for administration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
+from kaspar.callers.identities import EXAMPLE, SERVICE, Identity, check_propagation
 from kaspar.client.admin.session import Admin
-from kaspar.rest.identities import EXAMPLE, PROXY, Identity, check_propagation
-from kaspar.rest.settings import RestConfig
 from kaspar.security.client import ClientSecurity, client_security
 from kaspar.security.oauthbearer import OAuthBearerClient
 from kaspar.security.sasl import SaslClient
@@ -19,30 +18,43 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
-_PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "linger.ms": "0", "client.id": "kaspar-rest"}
+_PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "linger.ms": "0"}
 """Java's producers have 32 MiB, librdkafka's would take 1 GiB. A request brings its records together, so to linger
 would only make it slower."""
-_CONSUMER_DEFAULTS: Final = {"client.id": "kaspar-rest"}
 _QUEUED_KIB: Final = 8192
-"""Of each consumer instance, of which there are many. librdkafka's default is 64 MiB."""
+"""Of each consumer, of which there are many. librdkafka's default is 64 MiB."""
 
 OnError = Callable[["KafkaError"], None]
+
+
+class ClientProperties(Protocol):
+    """The properties of each kind of client, with the names of Java's. They may hold secrets."""
+
+    @property
+    def producer(self) -> Mapping[str, str]: ...
+    @property
+    def consumer(self) -> Mapping[str, str]: ...
+    @property
+    def admin(self) -> Mapping[str, str]: ...
 
 
 class KafkaClients:
     """Raises InvalidSetting with a sentence if the properties cannot be used, so that the start fails rather than the
     first request."""
 
-    def __init__(self, config: RestConfig) -> None:
-        self._config = config
-        self.max_block_s = _milliseconds(config.producer, "max.block.ms", 60_000) / 1000
-        if config.settings.kaspar_propagate_identity:
-            check_propagation(config.admin)
-        somebody = EXAMPLE if config.settings.kaspar_propagate_identity else PROXY
+    def __init__(self, properties: ClientProperties, *, client_id: str, propagate: bool) -> None:
+        """`client_id` is what clients call themselves that are given no name. `propagate`: they have the identities of
+        callers."""
+        self._properties = properties
+        self._client_id = {"client.id": client_id}
+        self.max_block_s = _milliseconds(properties.producer, "max.block.ms", 60_000) / 1000
+        if propagate:
+            check_propagation(properties.admin)
+        somebody = EXAMPLE if propagate else SERVICE
         for translated in (self._producer_settings(somebody), self._consumer_settings(somebody, {"group.id": "none"})):
             for sentence in translated.warnings:
                 log.warning(sentence)
-        client_security(somebody.properties(config.admin))
+        client_security(somebody.properties(properties.admin))
 
     def new_producer(self, identity: Identity, on_error: OnError) -> "tuple[Producer, int]":
         """The producer, and the largest record that it accepts."""
@@ -64,24 +76,25 @@ class KafkaClients:
         return Consumer({**settings, **_common(identity, on_error)})
 
     def new_admin(self, identity: Identity) -> Admin:
-        properties = identity.properties(self._config.admin)
+        properties = self._client_id | dict(identity.properties(self._properties.admin))
         security = client_security(properties)
         if security is not None and identity.token is not None:
             parts = {each.name: getattr(security, each.name) for each in fields(ClientSecurity)}
             security = _TokenSecurity(**parts, token=identity.token)
         return Admin(
             properties["bootstrap.servers"],
-            client_id=properties.get("client.id", "kaspar-rest"),
+            client_id=properties["client.id"],
             request_timeout_s=_milliseconds(properties, "request.timeout.ms", 10_000) / 1000,
             api_timeout_s=_milliseconds(properties, "default.api.timeout.ms", 15_000) / 1000,
             security=security,
         )
 
     def _producer_settings(self, identity: Identity) -> Translated:
-        return producer_settings(_PRODUCER_DEFAULTS | dict(identity.properties(self._config.producer)))
+        everything = _PRODUCER_DEFAULTS | self._client_id | dict(identity.properties(self._properties.producer))
+        return producer_settings(everything)
 
     def _consumer_settings(self, identity: Identity, properties: Mapping[str, str]) -> Translated:
-        everything = _CONSUMER_DEFAULTS | dict(identity.properties(self._config.consumer)) | dict(properties)
+        everything = self._client_id | dict(identity.properties(self._properties.consumer)) | dict(properties)
         return consumer_settings(everything)
 
 

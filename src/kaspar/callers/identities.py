@@ -1,4 +1,4 @@
-"""Identities that the proxy's Kafka clients log in with: the proxy's own, or that of a request's caller."""
+"""Identities that a service's Kafka clients log in with: the service's own, or that of a request's caller."""
 
 import base64
 import json
@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kaspar.base.errors import InvalidSetting
-from kaspar.rest.errors import KAFKA_AUTHENTICATION, RestError
+from kaspar.base.errors import InvalidSetting, KasparError
 from kaspar.security.sasl import OAUTHBEARER, PLAIN
 from kaspar.web.identity import Caller, Scheme
 
@@ -28,18 +27,14 @@ Token = tuple[str, float, str, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The key of pooled clients. The proxy's own identity has no scheme."""
+    """The key of pooled clients. The service's own identity has no scheme."""
 
     name: str | None = None
     scheme: Scheme | None = None
     credentials: str = field(default="", repr=False)
 
-    @property
-    def is_proxy(self) -> bool:
-        return self.scheme is None
-
     def properties(self, base: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties of a client that logs in so; `base` are those of the proxy."""
+        """The properties of a client that logs in so; `base` are those of the service."""
         if self.scheme is None:
             return base
         if self.scheme is Scheme.BEARER:
@@ -66,22 +61,26 @@ class Identity:
         return source
 
 
-PROXY: Final = Identity()
+SERVICE: Final = Identity()
 EXAMPLE: Final = Identity("caller", Scheme.BASIC, "secret")
 """To check properties before there is a caller."""
 
 
+class NoCredentials(KasparError):
+    """A caller has authenticated in a way that cannot be passed on to a broker."""
+
+
 def identity_of(caller: Caller, *, propagate: bool) -> Identity:
-    """The identity that brokers see for this caller. Raises RestError."""
+    """The identity that brokers see for this caller. Raises NoCredentials."""
     if not propagate:
-        return PROXY
+        return SERVICE
     if caller.scheme in (Scheme.BASIC, Scheme.BEARER) and caller.credentials is not None:
         return Identity(caller.name, caller.scheme, caller.credentials)
-    raise RestError(KAFKA_AUTHENTICATION, "The request has no credentials that a broker could check.")
+    raise NoCredentials("The request has no credentials that a broker could check.")
 
 
 def check_propagation(properties: Mapping[str, str]) -> None:
-    """Whether callers can log in with these properties of the proxy. Raises InvalidSetting."""
+    """Whether callers can log in with these properties of the service. Raises InvalidSetting."""
     if not properties.get("security.protocol", "").strip().upper().startswith("SASL_"):
         raise InvalidSetting("kaspar.propagate.identity=true needs client.security.protocol=SASL_SSL or SASL_PLAINTEXT")
     mechanism_of_basic(properties)

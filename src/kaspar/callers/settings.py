@@ -1,0 +1,41 @@
+"""Settings of services whose callers may reach brokers with identities of their own; properties of their clients."""
+
+from collections.abc import Collection, Mapping
+
+from kaspar.config.checks import at_least
+from kaspar.config.declaration import Importance, Settings, setting
+from kaspar.config.kinds import BOOLEAN, INT
+
+
+class IdentitySettings(Settings):
+    kaspar_propagate_identity: bool = setting(
+        BOOLEAN,
+        False,
+        importance=Importance.HIGH,
+        doc="Whether requests reach brokers with the caller's own credentials: the name and password of `BASIC` by the "
+        "mechanism of `client.sasl.mechanism`, the token of `BEARER` by OAUTHBEARER. Needs `client.security.protocol` "
+        "of SASL_SSL or SASL_PLAINTEXT.",
+    )
+    kaspar_identity_clients: int = setting(
+        INT,
+        50,
+        at_least(1),
+        doc="For how many callers Kafka clients are kept, if identities are propagated. Those that were not used for "
+        "longest are closed first.",
+    )
+
+
+def properties_behind(values: Mapping[str, str], *prefixes: str, declared: Collection[str]) -> dict[str, str]:
+    """The properties of a client, behind prefixes of which the last takes precedence; without the `declared` settings
+    of the service itself."""
+    return {
+        name.removeprefix(prefix): value
+        for prefix in prefixes
+        for name, value in values.items()
+        if name.startswith(prefix) and name not in declared
+    }
+
+
+def without_protocols(servers: str) -> str:
+    """Confluent's services take `PLAINTEXT://host:9092`; the protocol is that of `client.security.protocol`."""
+    return ",".join(each.strip().rpartition("://")[2] for each in servers.split(","))
