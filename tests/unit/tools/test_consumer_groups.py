@@ -13,9 +13,10 @@ from kaspar.tools.consumer_groups.describing import offset_rows
 from kaspar.tools.consumer_groups.listing import parse_states, parse_types
 from kaspar.tools.consumer_groups.options import WrongOption
 from kaspar.tools.consumer_groups.plan import format_plan, parse_plan
+from kaspar.tools.consumer_groups.resetting import reported
 from kaspar.tools.consumer_groups.scope import parse_partitions
 from kaspar.tools.consumer_groups.tables import member_table
-from kaspar.tools.consumer_groups.targets import at_time, current, shifted, within_log
+from kaspar.tools.consumer_groups.targets import Targets, at_time, current, shifted, within_log
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -56,6 +57,13 @@ def test_partition_without_a_record_since_then_is_reset_to_its_end() -> None:
 
 def test_current_offsets_are_the_committed_ones_or_the_ends() -> None:
     assert current(Lookup(), [A, B]).offsets == {A: 12, B: 20}
+
+
+def test_offsets_other_than_those_asked_for_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(Targets({A: 20, B: 20}, outside={A: 21}, ended=(B,))) == {A: 20, B: 20}
+    shown = capsys.readouterr()
+    assert "(21) is higher than latest offset for topic partition orders-0. Value will be set to 20" in shown.err
+    assert "Partition 1 from topic orders is empty" in shown.out
 
 
 def test_plan_of_one_group_does_without_its_name() -> None:

@@ -117,7 +117,7 @@ def _new_offsets(options: argparse.Namespace, lookup: OffsetLookup, partitions: 
     }
     for name, targets in scenarios.items():
         if is_given(options, name):
-            return _reported(targets())
+            return reported(targets())
     raise WrongOption(scenario_is_missing())
 
 
@@ -125,10 +125,10 @@ def _planned(plan: Plan, lookup: OffsetLookup, group_id: str) -> Offsets:
     if group_id not in plan:
         print(f"\nError: No reset plan for group {group_id} found")
         return {}
-    return _reported(within_log(lookup, plan[group_id]))
+    return reported(within_log(lookup, plan[group_id]))
 
 
-def _reported(targets: Targets) -> Offsets:
+def reported(targets: Targets) -> Offsets:
     """The offsets; where they are not what was asked for, the user is told."""
     for where, wanted in targets.outside.items():
         found = targets.offsets[where]
