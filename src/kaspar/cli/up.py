@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import click
 
 from kaspar.base.errors import KasparError
 from kaspar.cli.command import Command
+from kaspar.web.catalogue import SERVICES
 
 if TYPE_CHECKING:
     from kaspar.supervisor.folder import Folder
@@ -65,8 +66,8 @@ class UpOptions:
     zookeepers: int | None
     secure: bool
     override: Sequence[str]
-    registry_port: int | None
-    rest_port: int | None
+    ports: Mapping[str, int | None]
+    """Of services, by their names."""
     without: str | None
     only: str | None
 
@@ -74,12 +75,24 @@ class UpOptions:
     def services(self) -> "ServiceWishes":
         from kaspar.supervisor.service_plan import ServiceWishes
 
-        ports = {"registry": self.registry_port, "rest": self.rest_port}
-        return ServiceWishes(ports, _names(self.without) or (), _names(self.only))
+        return ServiceWishes(self.ports, _names(self.without) or (), _names(self.only))
 
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def service_port_options(function: Callable[..., int]) -> Callable[..., int]:
+    """--registry-port and so on, as `registry_port`."""
+    for service in reversed([*SERVICES.values()]):
+        function = click.option(
+            f"--{service.name}-port",
+            type=int,
+            metavar="PORT",
+            help=f"Port of the {service.title}; 0 takes any free one (default: as before in this folder, or "
+            f"{service.port}).",
+        )(function)
+    return function
 
 
 @click.command("up", cls=Command, help=_DESCRIPTION, epilog=_EXAMPLES)
@@ -115,24 +128,18 @@ def _names(text: str | None) -> list[str] | None:
     metavar="NAME=VALUE",
     help="A setting of every broker, with Kafka's name; may be repeated. Not kept: give it at every start.",
 )
+@service_port_options
 @click.option(
-    "--registry-port",
-    type=int,
-    metavar="PORT",
-    help="Port of the schema registry; 0 takes any free one (default: as before in this folder, or 8081).",
+    "--without",
+    metavar="SERVICES",
+    help=f"Leave these services out, now and at later starts; of {', '.join(SERVICES)}, separated by commas.",
 )
-@click.option(
-    "--rest-port",
-    type=int,
-    metavar="PORT",
-    help="Port of the REST proxy; 0 takes any free one (default: as before in this folder, or 8082).",
-)
-@click.option("--without", metavar="SERVICES", help="Leave these services out, now and at later starts: registry,rest.")
 @click.option("--only", metavar="SERVICES", help="Run these services, now and at later starts, and no others.")
 def command(folder: Path, **given: Any) -> int:
     from kaspar.supervisor.folder import Folder
 
-    return run_up(Folder(folder), UpOptions(**given))
+    ports = {name: given.pop(f"{name}_port") for name in SERVICES}
+    return run_up(Folder(folder), UpOptions(ports=ports, **given))
 
 
 def run_up(folder: "Folder", options: UpOptions) -> int:
@@ -148,7 +155,7 @@ def run_up(folder: "Folder", options: UpOptions) -> int:
             members,
             _say,
             when_complete=partial(_complete, folder, members, options, has_grown=has_grown),
-            when_ready=partial(_print_client_settings, folder, members.plan),
+            when_ready=partial(_print_ready, folder, members.plan),
         ).run()
 
 
@@ -162,13 +169,17 @@ def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_g
         create_users(folder, members.contacts)
 
 
-def _print_client_settings(folder: "Folder", plan: "ClusterPlan") -> None:
+def _print_ready(folder: "Folder", plan: "ClusterPlan", seconds: float) -> None:
     """Passwords are shown on a terminal only: other output may be kept, and read by others."""
-    if not plan.is_secured:
-        return
-    from kaspar.supervisor.security import client_lines
+    from kaspar.cli.up_screen import ready_lines
 
-    for line in client_lines(folder, plan, with_passwords=sys.stdout.isatty()):
+    is_terminal = sys.stdout.isatty()
+    lines = ready_lines(folder, plan, seconds=seconds, default_folder=DEFAULT_FOLDER, on_a_terminal=is_terminal)
+    if plan.is_secured:
+        from kaspar.supervisor.security import client_lines
+
+        lines += client_lines(folder, plan, with_passwords=is_terminal)
+    for line in lines:
         _say(line)
 
 
@@ -238,12 +249,10 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
 def _installed(wishes: "ServiceWishes", earlier: "ClusterPlan | None") -> list[str]:
     """The services that can run. Of one that was asked for, what is missing is an error; otherwise it is said."""
     from kaspar.services.extras import check_installed, missing_packages
-    from kaspar.supervisor.service_plan import DEFAULT_PORTS
 
     for name in sorted(wishes.must_be_installed):
         check_installed(name)
-    missing = [name for name in DEFAULT_PORTS if name not in wishes.left_out(earlier) and missing_packages(name)]
+    missing = [name for name in SERVICES if name not in wishes.left_out(earlier) and missing_packages(name)]
     if missing:
-        extras = ",".join(missing)
-        _say(f"Without {' and '.join(missing)}, which pip install 'kaspar[{extras}]' adds.")
-    return [name for name in DEFAULT_PORTS if name not in missing]
+        _say(f"Without {', '.join(missing)}: pip install 'kaspar[{','.join(missing)}]' adds what they need.")
+    return [name for name in SERVICES if name not in missing]

@@ -1,15 +1,17 @@
-"""python -m kaspar.services --registry FILE --rest FILE: what `kaspar up` runs beside the brokers."""
+"""python -m kaspar.services --registry FILE --rest FILE ...: what `kaspar up` runs beside the brokers."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kaspar.web.catalogue import SERVICES
+
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m kaspar.services", description="Run services in one process.")
-    parser.add_argument("--registry", type=Path, metavar="FILE", help="the settings of the schema registry")
-    parser.add_argument("--rest", type=Path, metavar="FILE", help="the settings of the REST proxy")
+    for service in SERVICES.values():
+        parser.add_argument(f"--{service.name}", type=Path, metavar="FILE", help=f"the settings of the {service.title}")
     parser.add_argument("--after", type=Path, metavar="FILE", help="start when this file exists")
     return parser
 
@@ -17,9 +19,9 @@ def options() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = options()
     chosen = parser.parse_args(argv)
-    files = {name: file for name in ("registry", "rest") if (file := getattr(chosen, name)) is not None}
+    files = {name: file for name in SERVICES if (file := getattr(chosen, name)) is not None}
     if not files:
-        parser.error("which service? --registry FILE, --rest FILE, or both")
+        parser.error(f"which service? One or several of {', '.join(f'--{name} FILE' for name in SERVICES)}")
     from kaspar.services.process import run_files
 
     return run_files(files, after=chosen.after)

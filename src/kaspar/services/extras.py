@@ -1,31 +1,16 @@
-"""Whether what a service needs is installed: it comes with the extras of the package, `kaspar[registry]` and
-`kaspar[rest]`.
+"""Whether what a service needs is installed: it comes with the extra of the package that has the service's name, as
+`kaspar[registry]`.
 """
 
 import importlib.util
-from collections.abc import Mapping
-from typing import Final
 
 from kaspar.base.errors import KasparError
-
-_OF_THE_REGISTRY: Final = {
-    "fastavro": "fastavro",
-    "jsonschema": "jsonschema",
-    "google.protobuf": "protobuf",
-    "grpc_tools": "grpcio-tools",
-    "httpx": "httpx",
-}
-NEEDED: Final[Mapping[str, Mapping[str, str]]] = {
-    "registry": _OF_THE_REGISTRY,
-    "rest": {**_OF_THE_REGISTRY, "confluent_kafka": "confluent-kafka"},
-}
-"""By the service: the names of modules, and of the packages that bring them."""
-TITLES: Final = {"registry": "the schema registry", "rest": "the REST proxy"}
+from kaspar.web.catalogue import SERVICES
 
 
 def missing_packages(service: str) -> list[str]:
     """Those that are not installed. Looks for them without importing them."""
-    return [package for module, package in NEEDED[service].items() if not _is_installed(module)]
+    return [package for module, package in SERVICES[service].packages.items() if not _is_installed(module)]
 
 
 def _is_installed(module: str) -> bool:
@@ -39,5 +24,6 @@ def check_installed(service: str) -> None:
     """Raises KasparError with a sentence that says how to install what is missing."""
     if missing := missing_packages(service):
         raise KasparError(
-            f"{TITLES[service]} needs {', '.join(missing)}, which is not installed: pip install 'kaspar[{service}]'"
+            f"the {SERVICES[service].title} needs {', '.join(missing)}, which is not installed: "
+            f"pip install 'kaspar[{service}]'"
         )

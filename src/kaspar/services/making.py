@@ -1,40 +1,42 @@
-"""Makes the services from their settings. What a service needs is imported when it is made."""
+"""Makes the services of one process from their settings. What a service needs is imported when it is made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kaspar.services.extras import check_installed
 from kaspar.web.hosting import HostedService
 from kaspar.web.settings import WebSettings
 
-
-def make_service(name: str, values: Mapping[str, str]) -> HostedService:
-    """`values` are texts, with Confluent's names. Raises KasparError with a sentence."""
-    check_installed(name)
-    return _MAKERS[name](values)
+Values = Mapping[str, str]
+"""Settings as texts, with Confluent's names where Confluent has them."""
 
 
-def warnings_about(service: HostedService, values: Mapping[str, str]) -> list[str]:
+def make_services(settings: Mapping[str, Values]) -> Sequence[HostedService]:
+    """By the service's name. Raises KasparError with a sentence."""
+    services: dict[str, HostedService] = {}
+    for name, values in settings.items():
+        check_installed(name)
+        services[name] = _MAKERS[name](values)
+    return tuple(services.values())
+
+
+def warnings_about(service: HostedService, values: Values) -> list[str]:
     """Warnings about settings without effect."""
     settings: type[WebSettings] = type(service.settings)
     return settings.warnings_about(values)
 
 
-def _make_registry(values: Mapping[str, str]) -> HostedService:
+def _make_registry(values: Values) -> HostedService:
     from kaspar.registry.running import RegistryServer
     from kaspar.registry.settings import RegistryConfig
 
     return RegistryServer(RegistryConfig.of(values))
 
 
-def _make_rest(values: Mapping[str, str]) -> HostedService:
+def _make_rest(values: Values) -> HostedService:
     from kaspar.rest.running import RestServer
 
     return RestServer(values)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Mapping[str, str]], HostedService]]] = {
-    "registry": _make_registry,
-    "rest": _make_rest,
-}
-SERVICES: Final = tuple(_MAKERS)
+_MAKERS: Final[Mapping[str, Callable[[Values], HostedService]]] = {"registry": _make_registry, "rest": _make_rest}

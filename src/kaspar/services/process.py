@@ -8,7 +8,7 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.config import load_settings
-from kaspar.services.making import make_service, warnings_about
+from kaspar.services.making import make_services, warnings_about
 from kaspar.web.running import run_services
 
 _PAUSE_S: Final = 0.05
@@ -23,14 +23,12 @@ def run_files(
 ) -> int:
     """The exit code. `files` has the settings of each service; None: its defaults. They start when the file `after`
     exists, and when all of them are served, that is said."""
-    services = []
     try:
-        for name, file in files.items():
-            values = load_settings(file, overrides)
-            service = make_service(name, values)
-            services.append(service)
-            for sentence in warnings_about(service, values):
-                print(f"kaspar: {name}: {sentence}", file=sys.stderr)
+        settings = {name: load_settings(file, overrides) for name, file in files.items()}
+        services = make_services(settings)
+        for service in services:
+            for sentence in warnings_about(service, settings[service.name]):
+                print(f"kaspar: {service.name}: {sentence}", file=sys.stderr)
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.supervisor.plan import HOST, ServicePlan
-from kaspar.supervisor.service_plan import TITLES
+from kaspar.web.catalogue import SERVICES
 
 _FIRST_PORT: Final = 10_000
 _USUAL_END: Final = 32_768
@@ -39,7 +39,7 @@ def refuse_used_service_ports(services: Sequence[ServicePlan]) -> None:
     for service in services:
         if problem := _problem_with(service.port):
             raise KasparError(
-                f"the {TITLES[service.name]} cannot listen on {HOST}:{service.port} ({problem}): choose "
+                f"the {SERVICES[service.name].title} cannot listen on {HOST}:{service.port} ({problem}): choose "
                 f"another --{service.name}-port, 0 for any free one, or leave it out with --without {service.name}"
             )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.supervisor.plan import HOST, ClusterPlan
-from kaspar.supervisor.service_plan import TITLES
+from kaspar.web.catalogue import SERVICES
 
 if TYPE_CHECKING:
     from kaspar.security.client import ClientSecurity
@@ -68,7 +68,7 @@ def service_problem(name: str, port: int, trusted: Path | None) -> str | None:
         connection.request("GET", "/")
         connection.getresponse()
     except (OSError, http.client.HTTPException):
-        return f"The {TITLES[name]} does not respond."
+        return f"The {SERVICES[name].title} does not respond."
     finally:
         connection.close()
     return None

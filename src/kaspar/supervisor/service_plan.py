@@ -5,13 +5,10 @@ Pure, as `plan`.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.supervisor.plan import LAST_PORT, ClusterPlan, ServicePlan, Size
-
-DEFAULT_PORTS: Final[Mapping[str, int]] = {"registry": 8081, "rest": 8082}
-TITLES: Final[Mapping[str, str]] = {"registry": "schema registry", "rest": "REST proxy"}
+from kaspar.web.catalogue import SERVICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +22,8 @@ class ServiceWishes:
     def check(self) -> None:
         """Raises KasparError with a sentence."""
         for name in (*self.without, *(self.only or ())):
-            if name not in DEFAULT_PORTS:
-                raise KasparError(f"there is no service '{name}': there are {' and '.join(DEFAULT_PORTS)}")
+            if name not in SERVICES:
+                raise KasparError(f"there is no service '{name}': there are {', '.join(SERVICES)}")
         if self.without and self.only is not None:
             raise KasparError("--without and --only say the same in two ways: give one of them")
         for name in self.asked_for:
@@ -42,7 +39,7 @@ class ServiceWishes:
 
     @property
     def _unwanted(self) -> set[str]:
-        return set(self.without) if self.only is None else set(DEFAULT_PORTS) - set(self.only)
+        return set(self.without) if self.only is None else set(SERVICES) - set(self.only)
 
     def left_out(self, earlier: ClusterPlan | None) -> tuple[str, ...]:
         if self.only is not None:
@@ -67,17 +64,17 @@ def plan_services(
     """`available` are installed; `free_ports` is that of `plan_of`. Raises KasparError with a sentence."""
     left_out = wishes.left_out(earlier)
     before = {service.name: service for service in (() if earlier is None else earlier.services)}
-    names = [name for name in DEFAULT_PORTS if name in available and name not in left_out]
+    names = [name for name in SERVICES if name in available and name not in left_out]
     taken = {port: f"broker {number}" for number, port in enumerate(size.broker_ports, 1)}
     services = []
     for name in names:
         service = _plan(name, wishes.ports.get(name), before.get(name), free_ports, taken)
+        title = f"the {SERVICES[name].title}"
         if service.port in taken:
             raise KasparError(
-                f"the {TITLES[service.name]} cannot have the port {service.port} of {taken[service.port]}: choose "
-                f"another --{service.name}-port"
+                f"{title} cannot have the port {service.port} of {taken[service.port]}: choose another --{name}-port"
             )
-        taken[service.port] = f"the {TITLES[service.name]}"
+        taken[service.port] = title
         services.append(service)
     return tuple(services)
 
@@ -91,7 +88,7 @@ def _plan(
 ) -> ServicePlan:
     if port:
         return ServicePlan(name, port)
-    default = DEFAULT_PORTS[name]
+    default = SERVICES[name].port
     if port is None and before is not None and not before.any_port and before.port != default:
         return before
     # Nobody has asked for a certain port. Another cluster, or Confluent's own registry, may have the default.

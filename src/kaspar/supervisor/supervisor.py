@@ -19,7 +19,6 @@ from kaspar.supervisor.folder import Folder, Running, RunningMember
 from kaspar.supervisor.members import Member, Members
 from kaspar.supervisor.probes import Probes, start_failure
 from kaspar.supervisor.readiness import first_view
-from kaspar.supervisor.service_plan import TITLES
 from kaspar.supervisor.signals import Signals
 from kaspar.supervisor.stopping import stop_members
 
@@ -56,10 +55,10 @@ class Supervisor:
         say: Callable[[str], None],
         *,
         when_complete: Callable[[], None] = lambda: None,
-        when_ready: Callable[[], None] = lambda: None,
+        when_ready: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         """`when_complete` is called, in a thread, when all brokers see each other for the first time; `when_ready`
-        after that, when it was said that they are ready."""
+        after that, when all members are ready, with the seconds that it took."""
         self._when_complete = when_complete
         self._when_ready = when_ready
         self._folder = folder
@@ -142,8 +141,7 @@ class Supervisor:
             self._was_complete = self._was_complete or self._is_complete()
         if not waiting and self._was_complete:
             self._was_ready = True
-            self._say(self._ready_line())
-            self._when_ready()
+            self._when_ready(now - self._begun_at)
         elif now >= self._progress_at:
             self._progress_at = now + _PROGRESS_EVERY_S
             for member in waiting:
@@ -166,16 +164,6 @@ class Supervisor:
             return False
         self._when_complete()
         return True
-
-    def _ready_line(self) -> str:
-        plan = self._members.plan
-        count = f"{len(plan.brokers)} brokers" if len(plan.brokers) > 1 else "one broker"
-        services = "".join(f"{TITLES[name]} {url}, " for name, url in plan.service_urls.items())
-        seconds = time.monotonic() - self._begun_at
-        return (
-            f"Ready after {seconds:.1f} s: {count}, bootstrap servers {plan.bootstrap_servers}, {services}data in "
-            f"{self._folder.path}. Ctrl-C stops."
-        )
 
     # -- stopping ------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The services of `Broker(registry=True, rest=True)` and of `Cluster`: in a thread of this process, on free ports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
@@ -44,8 +44,8 @@ class Services:
             running.stop()
 
 
-def _services(urls: Mapping[str, str], bootstrap_servers: str) -> "list[HostedService]":
-    from kaspar.services.making import make_service
+def _services(urls: Mapping[str, str], bootstrap_servers: str) -> "Sequence[HostedService]":
+    from kaspar.services.making import make_services
 
     settings: dict[str, dict[str, str]] = {
         "registry": {"kafkastore.bootstrap.servers": bootstrap_servers, "kafkastore.topic.replication.factor": "1"},
@@ -53,4 +53,4 @@ def _services(urls: Mapping[str, str], bootstrap_servers: str) -> "list[HostedSe
     }
     if "registry" in urls:
         settings["rest"]["schema.registry.url"] = urls["registry"]
-    return [make_service(name, {"listeners": url, **settings[name]}) for name, url in urls.items()]
+    return make_services({name: {"listeners": url, **settings[name]} for name, url in urls.items()})

@@ -45,8 +45,9 @@ def test_they_serve_where_status_says(running: Up) -> None:
     assert [(each["name"], each["state"]) for each in status["services"]] == [("registry", "ready"), ("rest", "ready")]
     assert len({each["pid"] for each in status["services"]}) == 1, "one process has both"
     urls = urls_of(status)
-    line = running.wait_for("Ready after")
-    assert f"schema registry {urls['registry']}, REST proxy {urls['rest']}" in line
+    assert f"bootstrap servers 127.0.0.1:{running.port}, data in {running.folder}" in running.wait_for("Ready after")
+    assert running.wait_for("schema registry ") == f"schema registry {urls['registry']}"
+    assert running.wait_for("REST proxy ") == f"REST proxy {urls['rest']}"
     table = run("kaspar", "status", "--dir", running.folder).stdout
     assert urls["registry"] in table
     assert urls["rest"] in table

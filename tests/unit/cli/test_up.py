@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Folder:
         (("--port", "70000"), "a port is between 1 and 65535"),
         (("--zookeepers", "3"), "--zookeepers is for a cluster"),
         (("--registry-port", "70000"), "a port is between 0 and 65535"),
-        (("--without", "registry,rset"), "there is no service 'rset': there are registry and rest"),
+        (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest"),
         (("--without", "rest", "--only", "registry"), "--without and --only say the same in two ways"),
         (("--without", "rest", "--rest-port", "0"), "--rest-port is the port of a service that is left out"),
         (("--override", "num.partitions"), "is not of the form key=value"),
@@ -116,7 +116,9 @@ def test_service_whose_packages_are_missing_is_left_out_and_said_unless_it_is_as
     monkeypatch.setattr("kaspar.supervisor.supervisor.Supervisor.run", lambda supervisor: 0)
     port = str(consecutive_free_ports(1)[0])
     assert main(["up", "--dir", str(tmp_path / "c1"), "--port", port]) == 0
-    assert capsys.readouterr().out == "Without registry and rest, which pip install 'kaspar[registry,rest]' adds.\n"
+    assert (
+        capsys.readouterr().out == "Without registry, rest: pip install 'kaspar[registry,rest]' adds what they need.\n"
+    )
     plan = Folder(tmp_path / "c1").plan()
     assert plan is not None
     assert (plan.services, plan.left_out) == ((), ()), "they run as soon as the packages are there"

@@ -1,5 +1,6 @@
 """Commands that start and stop services, and what they say when something is missing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from kaspar.base.processes import program_words
 from kaspar.cli.main import main
 from kaspar.services import extras, kafka_rest_start, schema_registry_start, schema_registry_stop, stop_command
 from kaspar.services.__main__ import main as run_process
+from kaspar.web.catalogue import SERVICES
 
 
 @pytest.mark.parametrize(
@@ -20,14 +22,15 @@ from kaspar.services.__main__ import main as run_process
 def test_missing_package_is_named_with_the_extra_that_brings_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str], service: str
 ) -> None:
-    monkeypatch.setitem(extras.NEEDED, service, {"no_such_module": "no-such-package"})
+    needing_more = replace(SERVICES[service], packages={"no_such_module": "no-such-package"})
+    monkeypatch.setattr(extras, "SERVICES", {**SERVICES, service: needing_more})
     assert main(command) == 1
     sentence = capsys.readouterr().err
     assert f"needs no-such-package, which is not installed: pip install 'kaspar[{service}]'" in sentence
 
 
 def test_everything_that_services_need_is_installed_here() -> None:
-    assert {service: extras.missing_packages(service) for service in extras.NEEDED} == {"registry": [], "rest": []}
+    assert [package for service in SERVICES for package in extras.missing_packages(service)] == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""The HTTP services, each declared once: its name, its port and what has to be installed for it.
+
+Read by the process that hosts them (kaspar.services), by the supervisor that plans it, and by the commands.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    """Of its options, its settings file and its extra: `--rest-port`, `rest.properties`, `kaspar[rest]`."""
+    title: str
+    """As people call it, after "the"."""
+    port: int
+    """Where it listens by default."""
+    packages: Mapping[str, str]
+    """The modules that it needs, and the packages that bring them."""
+
+
+_REGISTRY_PACKAGES: Final = {
+    "fastavro": "fastavro",
+    "jsonschema": "jsonschema",
+    "google.protobuf": "protobuf",
+    "grpc_tools": "grpcio-tools",
+    "httpx": "httpx",
+}
+_REST_PACKAGES: Final = {**_REGISTRY_PACKAGES, "confluent_kafka": "confluent-kafka"}
+
+SERVICES: Final[Mapping[str, Service]] = {
+    service.name: service
+    for service in (
+        Service("registry", "schema registry", 8081, _REGISTRY_PACKAGES),
+        Service("rest", "REST proxy", 8082, _REST_PACKAGES),
+    )
+}
