@@ -1,0 +1,1 @@
+"""The messages view: reading, filtering, following, producing and replaying the records of a topic."""

@@ -1,0 +1,12 @@
+"""What is wrong with the text of a filter, and where."""
+
+from kaspar.base.errors import KasparError
+
+
+class FilterError(KasparError):
+    """`column` counts characters from 1."""
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(f"Column {column}: {message}")
+        self.message = message
+        self.column = column

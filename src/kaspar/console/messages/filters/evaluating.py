@@ -1,0 +1,262 @@
+"""Interprets the tree of a filter for one record, in a bounded number of steps.
+
+A step is a node of the tree, an element that a wildcard or a list visits, or 4 KiB of text that is searched.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, assert_never
+
+from kaspar.console.messages.filters.comparing import (
+    Many,
+    compare,
+    is_number,
+    is_true,
+    number_of,
+    size_of,
+    text_of,
+)
+from kaspar.console.messages.filters.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Compare,
+    Comparison,
+    Every,
+    Field,
+    Function,
+    Items,
+    Literal,
+    Matches,
+    Negated,
+    Node,
+    Not,
+    Now,
+    Operator,
+    Or,
+    Path,
+    TextSearch,
+    Value,
+)
+
+MAX_STEPS: Final = 10_000
+"""For one record."""
+_TEXT_PER_STEP: Final = 4096
+
+_OPERATIONS: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
+    Operator.PLUS: operator.add,
+    Operator.MINUS: operator.sub,
+    Operator.TIMES: operator.mul,
+    Operator.DIVIDED_BY: operator.truediv,
+    Operator.MODULO: operator.mod,
+}
+
+
+class Fields(Protocol):
+    """What a filter sees of a record. Keys and values are decoded when they are asked for."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+
+    def key(self) -> Value:
+        """JSON, or a text: hexadecimal if it is binary."""
+
+    def value(self) -> Value: ...
+
+    def headers(self) -> Mapping[str, str | None]:
+        """The last one of each name."""
+
+    def texts(self) -> Iterable[str]:
+        """All that a search for text looks through."""
+
+
+class StepLimit(Exception):
+    """The record is too large for this filter."""
+
+
+class Evaluation:
+    def __init__(self, fields: Fields, now_ms: int, max_steps: int = MAX_STEPS) -> None:
+        self._fields = fields
+        self._now_ms = now_ms
+        self.steps_left = max_steps
+
+    def holds(self, node: Node) -> bool:
+        """Raises StepLimit."""
+        return is_true(self._value(node))
+
+    def _spend(self, steps: int) -> None:
+        self.steps_left -= steps
+        if self.steps_left < 0:
+            raise StepLimit
+
+    def _spend_text(self, value: Value) -> None:
+        """For an operation that goes over all of it."""
+        size = size_of(value)
+        if size:
+            self._spend(size if isinstance(value, list | dict) else size // _TEXT_PER_STEP)
+
+    def _value(self, node: Node) -> Value:
+        self._spend(1)
+        match node:
+            case Literal(value):
+                return value
+            case Path(field, steps):
+                return self._path(self._field(field), steps)
+            case Compare(comparison, left, right):
+                return self._compare(comparison, self._value(left), self._value(right))
+            case And(conditions):
+                return all(self.holds(each) for each in conditions)
+            case Or(conditions):
+                return any(self.holds(each) for each in conditions)
+            case Not(of):
+                return not self.holds(of)
+            case TextSearch(text):
+                return self._search(text)
+            case Matches(of, _, compiled):
+                return self._matches(compiled, self._value(of))
+            case Call(function, argument):
+                return self._each(self._value(argument), lambda value: self._call(function, value))
+            case Arithmetic(first, rest):
+                return self._arithmetic(first, rest)
+            case Negated(of):
+                return self._each(self._value(of), lambda value: -value if is_number(value) else None)
+            case Items(items):
+                return [self._value(each) for each in items]
+            case Now():
+                return self._now_ms
+        assert_never(node)
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def _field(self, field: Field) -> Value:
+        fields = self._fields
+        match field:
+            case Field.VALUE:
+                return fields.value()
+            case Field.KEY:
+                return fields.key()
+            case Field.HEADERS:
+                return dict(fields.headers())
+            case Field.OFFSET:
+                return fields.offset
+            case Field.PARTITION:
+                return fields.partition
+            case Field.TIMESTAMP:
+                return fields.timestamp
+            case Field.TOPIC:
+                return fields.topic
+        assert_never(field)
+
+    def _path(self, value: Value, steps: tuple[str | int | Every, ...]) -> Value:
+        for step in steps:
+            self._spend(1)
+            if isinstance(step, Every):
+                value = self._every(value)
+            elif isinstance(value, Many):
+                self._spend(len(value))
+                value = Many(_step_into(each, step) for each in value)
+            else:
+                value = _step_into(value, step)
+        return value
+
+    def _every(self, value: Value) -> Many:
+        """Wildcards within a wildcard yield all elements of all of them."""
+        found: list[Value] = []
+        for each in value if isinstance(value, Many) else (value,):
+            elements = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else []
+            self._spend(len(elements) + 1)
+            found += elements
+        return Many(found)
+
+    def _each(self, value: Value, function: Callable[[Value], Value]) -> Value:
+        if not isinstance(value, Many):
+            return function(value)
+        self._spend(len(value))
+        return Many(function(each) for each in value)
+
+    def _arithmetic(self, first: Node, rest: tuple[tuple[Operator, Node], ...]) -> int | float | None:
+        """None if a part is no number, or nothing can be divided by it."""
+        total = _single_number(self._value(first))
+        for each, node in rest:
+            number = _single_number(self._value(node))
+            if total is None or number is None:
+                return None
+            try:
+                total = _OPERATIONS[each](total, number)
+            except (ArithmeticError, ValueError):
+                return None
+        return total
+
+    def _call(self, function: Function, value: Value) -> Value:
+        self._spend_text(value)
+        match function:
+            case Function.LEN:
+                return size_of(value)
+            case Function.LOWER:
+                return None if value is None else text_of(value).lower()
+            case Function.UPPER:
+                return None if value is None else text_of(value).upper()
+            case Function.TEXT:
+                return None if value is None else text_of(value)
+            case Function.NUMBER:
+                return number_of(value)
+            case Function.ABS:
+                return abs(value) if is_number(value) else None
+        assert_never(function)
+
+    # --- conditions ---------------------------------------------------------------------------------------------------
+
+    def _compare(self, comparison: Comparison, left: Value, right: Value) -> bool:
+        """With a wildcard it holds if one of the elements has it; `!=`, if none of them is equal."""
+        if comparison is Comparison.NOT_EQUAL:
+            return not self._compare(Comparison.EQUAL, left, right)
+        lefts = left if isinstance(left, Many) else (left,)
+        if comparison is Comparison.IN and isinstance(right, Many):
+            right = list(right)
+        rights = right if isinstance(right, Many) else (right,)
+        for one in lefts:
+            for other in rights:
+                self._spend(1)
+                self._spend_text(one)
+                self._spend_text(other)
+                if compare(comparison, one, other):
+                    return True
+        return False
+
+    def _search(self, text: str) -> bool:
+        for each in self._fields.texts():
+            self._spend(1 + len(each) // _TEXT_PER_STEP)
+            if text in each.lower():
+                return True
+        return False
+
+    def _matches(self, compiled: Any, value: Value) -> bool:
+        for each in value if isinstance(value, Many) else (value,):
+            if each is None:
+                continue
+            text = text_of(each)
+            self._spend(1 + len(text) // _TEXT_PER_STEP)
+            # RE2 works on UTF-8, which cannot write the half surrogate pairs that JSON allows.
+            if compiled.search(text.encode("utf-8", "replace")) is not None:
+                return True
+        return False
+
+
+def _step_into(value: Value, step: str | int) -> Value:
+    if isinstance(value, dict):
+        return value.get(step) if isinstance(step, str) else None
+    if isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+        return value[step]
+    return None
+
+
+def _single_number(value: Value) -> int | float | None:
+    if isinstance(value, Many):
+        return number_of(value[0]) if len(value) == 1 else None
+    return number_of(value)
