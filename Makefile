@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools wheel docs lock generate clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -87,6 +87,9 @@ bench-streams: install ## Streams programs beside Kafka Streams, Quix Streams an
 
 bench-tools: install ## The commands beside Kafka's own: how soon they start, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.tools $(BENCH_ARGUMENTS)
+
+bench-up: install ## How soon 'kaspar up' is ready, and what it takes while nobody uses it
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.up $(BENCH_ARGUMENTS)
 
 generate: install ## Regenerate the messages (from kio) and the reference pages (from the declarations)
 	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python -m scripts.generate_reference

@@ -39,6 +39,18 @@ def _resident_bytes(pid: int) -> int:
     return 0
 
 
+def proportional_bytes(pid: int) -> int:
+    """Memory in which pages that several processes map, as Python itself, are counted once."""
+    return sum(_proportional_bytes(each) for each in process_tree(pid))
+
+
+def _proportional_bytes(pid: int) -> int:
+    for line in _read(_PROC / str(pid) / "smaps_rollup").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class MachineUse:
     """A moment's counters: how much of all cores was used so far, and how much of it by our load programs."""
