@@ -1,0 +1,53 @@
+"""Deletes groups, or what they have committed for a topic, and removes members."""
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.admin.group_members import remove_group_members
+from kaspar.client.admin.group_offsets import delete_group_offsets, list_group_offsets
+from kaspar.client.admin.groups import GroupDescription, delete_groups
+from kaspar.client.admin.session import Admin, accepted
+from kaspar.console.groups.describing import find_group
+from kaspar.console.problems import Conflict, NotThere
+
+
+def delete_group(admin: Admin, group_id: str) -> None:
+    """With its committed offsets. Raises Refused, NotThere and Conflict."""
+    refused = delete_groups(admin, [group_id])[group_id]
+    if refused is None:
+        return
+    if refused.code is ErrorCode.NON_EMPTY_GROUP:
+        raise Conflict(f"The group {group_id} has members: stop them first, then delete it.")
+    if refused.code is ErrorCode.GROUP_ID_NOT_FOUND:
+        raise NotThere(f"There is no group {group_id} any more.")
+    raise refused
+
+
+def delete_offsets(admin: Admin, group_id: str, topic: str) -> int:
+    """What the group has committed for a topic; the number of partitions. Raises Refused, NotThere and Conflict."""
+    committed = accepted(list_group_offsets(admin, [group_id])[group_id])
+    partitions = [where for where in committed if where.topic == topic]
+    if not partitions:
+        raise NotThere(f"The group {group_id} has committed nothing for {topic}.")
+    for where, refused in delete_group_offsets(admin, group_id, partitions).items():
+        if refused is None:
+            continue
+        if refused.code is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
+            raise Conflict(f"Members of the group are subscribed to {topic}: stop them first.")
+        raise Refused(refused.code, f"{where}: {refused.message}")
+    return len(partitions)
+
+
+def remove_member(admin: Admin, group_id: str, member_id: str) -> None:
+    """A member that still runs joins again. Raises Refused and NotThere."""
+    group = find_group(admin, group_id)
+    members = group.members if isinstance(group, GroupDescription) else ()
+    member = next((each for each in members if each.member_id == member_id), None)
+    if member is None:
+        raise NotThere(f"The group {group_id} has no such member any more.")
+    for refused in remove_group_members(admin, group_id, [member]).values():
+        if refused is not None and refused.code is ErrorCode.UNKNOWN_MEMBER_ID:
+            raise Conflict(
+                "The coordinator does not remove this member: it has just left, or it uses the consumer protocol "
+                "(KIP-848), whose members leave by themselves."
+            )
+        if refused is not None:
+            raise refused
