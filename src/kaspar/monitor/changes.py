@@ -1,0 +1,55 @@
+"""Tells watchers that something was read anew. A slow watcher misses nothing but intermediate states: it is woken once
+for all changes since it last looked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Changes:
+    """Of one event loop."""
+
+    def __init__(self) -> None:
+        self._watchers: set[Watcher] = set()
+        self._first = asyncio.Event()
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._watchers)
+
+    async def wait_for_watcher(self) -> None:
+        """Returns when there is a watcher."""
+        await self._first.wait()
+
+    def notify(self) -> None:
+        for watcher in self._watchers:
+            watcher.wake()
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator["Watcher"]:
+        watcher = Watcher()
+        self._watchers.add(watcher)
+        self._first.set()
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+            if not self._watchers:
+                self._first.clear()
+
+
+class Watcher:
+    """An endless asynchronous iterator: each step waits for the next change."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def wake(self) -> None:
+        self._changed.set()
+
+    def __aiter__(self) -> "Watcher":
+        return self
+
+    async def __anext__(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()

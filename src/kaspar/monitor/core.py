@@ -1,0 +1,145 @@
+"""The monitor: watches one cluster from outside, once for everybody who looks at it.
+
+    monitor = Monitor(MonitorConfig.of({"bootstrap.servers": "localhost:9092"}))
+    await monitor.start()
+    monitor.lag.group("billing")
+    async with monitor.subscribe() as changes:
+        async for _ in changes:
+            ...
+
+Rounds read offsets, the cluster and the metrics pages at the pace of the settings, however many subscribers there are.
+A cluster that cannot be reached leaves what was known as it is, and is asked less often until it responds.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.clock import Clock, SystemClock
+from kaspar.base.errors import KasparError
+from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
+from kaspar.monitor.changes import Changes, Watcher
+from kaspar.monitor.cluster import read_cluster
+from kaspar.monitor.lag.book import LagBook
+from kaspar.monitor.lag.rounds import LagRounds
+from kaspar.monitor.scraping.pages import MetricsPages
+from kaspar.monitor.scraping.rates import Rates
+from kaspar.monitor.sessions import AdminThread
+from kaspar.monitor.settings import MonitorConfig
+from kaspar.monitor.views import ClusterSnapshot
+
+if TYPE_CHECKING:
+    from kaspar.monitor.canary.report import CanaryReport
+    from kaspar.monitor.doctor.findings import Finding
+
+log = get_log(__name__)
+
+_MAX_BACKOFF_S: Final = 30.0
+_MANY_PARTITIONS: Final = 2_000
+"""In a larger cluster only the ends of partitions that groups have committed are read in every round."""
+
+
+class Monitor:
+    def __init__(self, config: MonitorConfig, *, clock: Clock | None = None) -> None:
+        """Raises InvalidSetting with a sentence."""
+        self.config = config
+        settings = config.settings
+        self.clock = clock or SystemClock()
+        self.rates = Rates(history_ms=settings.rates_history_ms)
+        self.lag = LagBook(history_ms=settings.lag_history_ms)
+        self.cluster: ClusterSnapshot | None = None
+        self.cluster_problem = ""
+        """Why the cluster could not be looked at the last time; empty if it could."""
+        self.findings: tuple[Finding, ...] = ()
+        """The doctor's, of its last look."""
+        self._pages = MetricsPages(settings)
+        self._admin = AdminThread(config.new_admin, "admin")
+        self._rounds = LagRounds(settings, AdminThread(config.new_admin, "lag"), self.lag, self.clock)
+        self._changes = Changes()
+        self._partitions: tuple[TopicPartition, ...] = ()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Needs no broker: rounds wait for one."""
+        settings = self.config.settings
+        self._tasks = [
+            asyncio.create_task(self._repeat("cluster", self.read_cluster, lambda: settings.cluster_interval_ms)),
+            asyncio.create_task(self._repeat("lag", self.read_lag, lambda: settings.lag_interval_ms)),
+            asyncio.create_task(self._repeat("rates", self.read_rates, self._rates_interval_ms)),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await asyncio.gather(self._admin.close(), self._rounds.close(), self._pages.close())
+
+    @property
+    def canary(self) -> "CanaryReport | None":
+        """None if the canary is not enabled."""
+        return None
+
+    def subscribe(self) -> AbstractAsyncContextManager[Watcher]:
+        """While somebody is subscribed, rates are read more often."""
+        return self._changes.subscribe()
+
+    async def remove_group(self, group: str) -> bool:
+        """Forget what was seen of a group. Whether there was such a group."""
+        return await self._rounds.remove(group)
+
+    # --- rounds, each of which returns whether there was something to read --------------------------------------------
+
+    async def read_cluster(self) -> bool:
+        now_ms = self.clock.now_ms()
+        try:
+            cluster, self._partitions = await self._admin.call(lambda admin: read_cluster(admin, now_ms))
+        except (KasparError, OSError) as problem:
+            self.cluster_problem = str(problem)
+            return False
+        self.cluster, self.cluster_problem = cluster, ""
+        self.rates.add_gauges(
+            [
+                ("under_replicated", len(cluster.under_replicated)),
+                ("offline_partitions", len(cluster.offline)),
+                ("brokers", len(cluster.brokers)),
+            ],
+            now_ms,
+        )
+        return True
+
+    async def read_lag(self) -> bool:
+        also = self._partitions if len(self._partitions) <= _MANY_PARTITIONS else ()
+        has_read = await self._rounds.run(also)
+        if has_read and not self._pages.exist and also:
+            self.rates.add_ends(sum(ends.high_watermark for ends in self.lag.ends().values()), self.clock.now_ms())
+        return has_read
+
+    async def read_rates(self) -> bool:
+        if not self._pages.exist:
+            return True
+        pages = await self._pages.read()
+        self.rates.add_pages(pages, self.clock.now_ms())
+        return bool(pages)
+
+    def _rates_interval_ms(self) -> int:
+        settings = self.config.settings
+        return settings.rates_interval_ms if self._changes.watched else settings.rates_idle_interval_ms
+
+    async def _repeat(self, name: str, read: Callable[[], Awaitable[bool]], interval_ms: Callable[[], int]) -> None:
+        failures = 0
+        while True:
+            started = self.clock.monotonic()
+            try:
+                has_read = await read()
+            except Exception:  # the edge of the task: the other rounds go on
+                log.exception("a round of the monitor has failed", round=name)
+                has_read = False
+            self._changes.notify()
+            failures = 0 if has_read else failures + 1
+            pause_s = interval_ms() / 1000
+            if failures:
+                pause_s = max(pause_s, min(pause_s * 2 ** (failures - 1), _MAX_BACKOFF_S))
+            await asyncio.sleep(max(pause_s - (self.clock.monotonic() - started), 0))

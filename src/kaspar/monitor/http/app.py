@@ -1,0 +1,33 @@
+"""The application: finds the endpoint of a request."""
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Router
+
+from kaspar.monitor.core import Monitor
+from kaspar.monitor.http.burrow import burrow_routes
+from kaspar.monitor.http.responses import JSON, burrow_error
+from kaspar.web.asgi import App, Receive, Scope, Send
+
+
+def make_app(monitor: Monitor) -> App:
+    return _Application(Router(burrow_routes(monitor), redirect_slashes=False))
+
+
+class _Application:
+    """Bugs of endpoints pass through it: the web server reports them."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        # With an application, the router raises what it does not find.
+        scope.update(path=path.rstrip("/") or "/", app=self)
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as problem:
+            message = "invalid request type" if problem.status_code == 404 else problem.detail
+            body = burrow_error(problem.status_code, message)
+            response = Response(body.content, problem.status_code, problem.headers, JSON)
+            await response(scope, receive, send)

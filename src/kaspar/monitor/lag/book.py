@@ -1,0 +1,67 @@
+"""The lag of all groups, as the last round left it, and its history. Read from the event loop."""
+
+from collections.abc import Mapping, Sequence
+
+from kaspar.base.ids import TopicPartition
+from kaspar.monitor.lag.windows import Ends
+from kaspar.monitor.series import Series
+from kaspar.monitor.views import GroupLag, LagPoint, RoundReport
+
+_POINTS = 240
+
+
+class LagBook:
+    def __init__(self, *, history_ms: int) -> None:
+        self._history_ms = history_ms
+        self._groups: Mapping[str, GroupLag] = {}
+        self._ends: Mapping[TopicPartition, Ends] = {}
+        self._history: dict[str, Series] = {}
+        self.last_round: RoundReport | None = None
+
+    def groups(self) -> Mapping[str, GroupLag]:
+        """By name, sorted."""
+        return self._groups
+
+    def group(self, name: str) -> GroupLag | None:
+        return self._groups.get(name)
+
+    def ends(self) -> Mapping[TopicPartition, Ends]:
+        """Of the partitions that groups have committed and, in a cluster that is not large, of all."""
+        return self._ends
+
+    def topics(self) -> dict[str, list[int | None]]:
+        """The high watermarks of each topic's partitions, in the order of their numbers."""
+        topics: dict[str, list[int | None]] = {}
+        for where, ends in self._ends.items():
+            offsets = topics.setdefault(where.topic, [])
+            offsets += [None] * (where.partition + 1 - len(offsets))
+            offsets[where.partition] = ends.high_watermark
+        return dict(sorted(topics.items()))
+
+    def history(self, name: str, since_ms: int) -> Sequence[LagPoint]:
+        """Oldest first: the further back, the fewer."""
+        series = self._history.get(name)
+        if series is None:
+            return ()
+        return [LagPoint(at_ms, int(lag or 0), seconds) for at_ms, (lag, seconds) in series.since(since_ms)]
+
+    def publish(self, groups: Mapping[str, GroupLag], ends: Mapping[TopicPartition, Ends], report: RoundReport) -> None:
+        """The result of a round."""
+        self._groups, self._ends, self.last_round = groups, ends, report
+        for name in self._history.keys() - groups.keys():
+            del self._history[name]
+        for name, group in groups.items():
+            if not group.is_stale:
+                series = self._history.setdefault(name, Series(keep_ms=self._history_ms, capacity=_POINTS, columns=2))
+                series.append(report.at_ms, group.total_lag, group.max_lag_seconds)
+
+    def failed(self, report: RoundReport) -> None:
+        """A round that read nothing: what was known stays."""
+        self.last_round = report
+
+    def remove(self, name: str) -> bool:
+        """Whether there was such a group."""
+        self._history.pop(name, None)
+        was_known = name in self._groups
+        self._groups = {other: group for other, group in self._groups.items() if other != name}
+        return was_known

@@ -1,0 +1,200 @@
+"""Evaluates groups from what rounds have read. Owns the windows between rounds; a round is applied by one thread.
+
+A group whose coordinator did not respond, or with a partition whose leader did not, keeps what it had, marked as stale.
+Groups that do not exist any more, and partitions of deleted topics, are forgotten at once.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.group_offsets import GroupOffset, GroupOffsets
+from kaspar.client.admin.groups import GroupListing
+from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, OffsetsRead, Owners
+from kaspar.monitor.lag.rules import Thresholds, completeness, group_status, partition_status
+from kaspar.monitor.lag.windows import CommitWindow, EndWindow, lags
+from kaspar.monitor.views import GroupLag, PartitionLag
+
+
+class Position(NamedTuple):
+    """Of the next record that a group reads."""
+
+    where: TopicPartition
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTimes:
+    """When records were written, by the broker's own index."""
+
+    written_at_ms: Mapping[Position, int]
+    nothing_left: frozenset[Position] = frozenset()
+    """Where only markers of transactions follow, which no consumer is shown."""
+
+
+UNKNOWN_TIMES = RecordTimes({})
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRules:
+    thresholds: Thresholds
+    min_distance_ms: int
+    expire_group_ms: int
+
+
+class Evaluator:
+    def __init__(self, rules: EvaluationRules) -> None:
+        self._rules = rules
+        self._windows: dict[str, dict[TopicPartition, CommitWindow]] = {}
+        self._ends: dict[TopicPartition, EndWindow] = {}
+        self._owners: dict[str, Owners] = {}
+        self._groups: dict[str, GroupLag] = {}
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, EndWindow]:
+        return self._ends
+
+    def set_owners(self, owners: Mapping[str, Owners]) -> None:
+        self._owners = dict(owners)
+
+    def remove(self, group: str) -> bool:
+        """Forget what was seen of it. If it still exists, it begins anew with the next round."""
+        return self._groups.pop(group, None) is not None or self._windows.pop(group, None) is not None
+
+    def observe(self, read: OffsetsRead) -> list[Position]:
+        """Remember a round. Returns where groups have records to read, for `evaluate` to know since when."""
+        now_ms = read.at_ms
+        for where in read.gone:
+            self._ends.pop(where, None)
+        for where, ends in read.ends.items():
+            self._ends.setdefault(where, EndWindow(self._rules.thresholds.intervals)).observe(ends, now_ms)
+        self._forget_deleted(read)
+        late: dict[Position, None] = {}
+        for group, offsets in read.commits.items():
+            windows = self._windows.setdefault(group, {})
+            for where in windows.keys() - offsets.keys():
+                del windows[where]
+            for where, commit in offsets.items():
+                if where not in read.ends:
+                    continue
+                if where not in windows:
+                    windows[where] = CommitWindow(self._rules.thresholds.intervals, self._rules.min_distance_ms)
+                windows[where].observe(commit.offset, commit.metadata, commit.leader_epoch, read.ends[where], now_ms)
+                if commit.offset < read.ends[where].high_watermark:
+                    late[Position(where, commit.offset)] = None
+        return list(late)
+
+    def evaluate(self, read: OffsetsRead, times: RecordTimes = UNKNOWN_TIMES) -> dict[str, GroupLag]:
+        """All groups, those of earlier rounds that could not be read in this one too."""
+        for group, known in self._groups.items():
+            if group not in read.commits and not known.is_stale:
+                self._groups[group] = replace(known, is_stale=True)
+        for group, offsets in read.commits.items():
+            self._evaluate_group(group, offsets, read, times)
+        return dict(sorted(self._groups.items()))
+
+    def _evaluate_group(self, group: str, offsets: GroupOffsets, read: OffsetsRead, times: RecordTimes) -> None:
+        listing = read.groups[group]
+        known = {} if group not in self._groups else {each.where: each for each in self._groups[group].partitions}
+        partitions = []
+        is_stale = False
+        for where, commit in sorted(offsets.items()):
+            if where in read.gone:
+                continue
+            if where in read.ends:
+                if not self._has_expired(group, where, listing, read.at_ms):
+                    partitions.append(self._evaluate_partition(group, listing, where, commit, read.at_ms, times))
+            else:  # its leader did not respond
+                is_stale = True
+                if where in known:
+                    partitions.append(known[where])
+        if partitions:
+            self._groups[group] = group_lag(group, partitions, listing, is_stale=is_stale, at_ms=read.at_ms)
+        elif not is_stale:
+            self._groups.pop(group, None)
+
+    def _evaluate_partition(
+        self,
+        group: str,
+        listing: GroupListing,
+        where: TopicPartition,
+        commit: GroupOffset,
+        now_ms: int,
+        times: RecordTimes,
+    ) -> PartitionLag:
+        commits = self._windows[group][where].commits
+        ends = self._ends[where]
+        lag, stable_lag = lags(commit.offset, ends.latest)
+        position = Position(where, commit.offset)
+        nothing_left = position in times.nothing_left
+        owner = self._owners.get(group, {}).get(where)
+        status = partition_status(
+            commits,
+            ends.recent_stable,
+            0 if nothing_left else stable_lag,
+            is_owned=self._is_owned(group, where, listing),
+            now_ms=now_ms,
+            thresholds=self._rules.thresholds,
+        )
+        return PartitionLag(
+            where.topic,
+            where.partition,
+            status,
+            commit.offset,
+            ends.latest.high_watermark,
+            ends.latest.last_stable_offset,
+            lag,
+            stable_lag,
+            0.0 if lag == 0 or nothing_left else _seconds_behind(position, ends, times, now_ms),
+            completeness(commits, self._rules.thresholds.intervals),
+            commits[0],
+            commits[-1],
+            owner,
+        )
+
+    def _is_owned(self, group: str, where: TopicPartition, listing: GroupListing) -> bool:
+        """Whether a live member reads it. Members are read less often than states: until they are known, any member
+        may."""
+        if listing.state in WITHOUT_MEMBERS:
+            return False
+        return group not in self._owners or where in self._owners[group]
+
+    def _has_expired(self, group: str, where: TopicPartition, listing: GroupListing, now_ms: int) -> bool:
+        quiet_ms = now_ms - self._windows[group][where].changed_at_ms
+        return quiet_ms > self._rules.expire_group_ms and listing.state in WITHOUT_MEMBERS
+
+    def _forget_deleted(self, read: OffsetsRead) -> None:
+        if read.lists_all_groups:
+            for group in self._windows.keys() - read.groups.keys():
+                del self._windows[group]
+            for group in self._groups.keys() - read.groups.keys():
+                del self._groups[group]
+            for group in self._owners.keys() - read.groups.keys():
+                del self._owners[group]
+
+
+def group_lag(
+    group: str, partitions: Collection[PartitionLag], listing: GroupListing, *, is_stale: bool, at_ms: int
+) -> GroupLag:
+    seconds = [each.lag_seconds for each in partitions if each.lag_seconds is not None]
+    return GroupLag(
+        group,
+        group_status(each.status for each in partitions),
+        tuple(partitions),
+        sum(each.lag for each in partitions),
+        max(seconds, default=None),
+        max(partitions, key=lambda each: each.lag),
+        sum(each.complete == 1 for each in partitions) / len(partitions),
+        listing.state,
+        listing.type.value,
+        is_stale,
+        at_ms,
+    )
+
+
+def _seconds_behind(position: Position, ends: EndWindow, times: RecordTimes, now_ms: int) -> float | None:
+    written_at_ms: float | None = times.written_at_ms.get(position)
+    if written_at_ms is None:
+        written_at_ms = ends.written_at_ms(position.offset)
+    return None if written_at_ms is None else max(now_ms - written_at_ms, 0) / 1000

@@ -1,0 +1,154 @@
+"""What one round reads from the brokers, each with as few requests as Kafka allows: one ListGroups per broker, one
+OffsetFetch per coordinator for all of its groups, two ListOffsets per leader (high watermarks and last stable offsets).
+
+What cannot be read is reported, and does not keep the rest from being read.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import broker_ids
+from kaspar.client.admin.group_offsets import GroupOffsets, list_group_offsets
+from kaspar.client.admin.groups import GroupListing, GroupType, describe_consumer_groups
+from kaspar.client.admin.offsets import OffsetSpec, list_offsets
+from kaspar.client.admin.session import Admin, refusal
+from kaspar.client.offsets import GONE, READ_COMMITTED, READ_UNCOMMITTED, ListedOffset
+from kaspar.monitor.lag.windows import Ends
+from kaspar.monitor.views import Owner
+from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
+"""The states of groups that only have offsets."""
+
+Owners = Mapping[TopicPartition, Owner]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Which groups are evaluated, by regular expressions that match somewhere in the name."""
+
+    allowed: str = ""
+    denied: str = ""
+
+    def accepts(self, group: str) -> bool:
+        if self.allowed and not re.search(self.allowed, group):
+            return False
+        return not (self.denied and re.search(self.denied, group))
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRead:
+    """One round."""
+
+    at_ms: int
+    groups: Mapping[str, GroupListing]
+    lists_all_groups: bool
+    """Whether every broker has listed its groups, so that a group that is missing does not exist."""
+    commits: Mapping[str, GroupOffsets]
+    """Of the groups whose coordinator has responded."""
+    ends: Mapping[TopicPartition, Ends]
+    gone: frozenset[TopicPartition] = frozenset()
+    """Partitions that do not exist any more."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_offsets(
+    admin: Admin, accepts: GroupFilter, *, also: Collection[TopicPartition] = (), now_ms: int
+) -> OffsetsRead:
+    """`also` are partitions whose ends are wanted though no group may have committed them. Raises Refused and OSError
+    if no broker responds."""
+    problems: dict[str, str] = {}
+    listed, lists_all = _list_groups(admin, problems)
+    groups = {name: each for name, each in listed.items() if accepts.accepts(name) and _has_offsets(each)}
+    commits = _commits(admin, groups, problems)
+    committed = {where for offsets in commits.values() for where in offsets}
+    ends, gone = _ends(admin, committed, committed.union(also), problems)
+    return OffsetsRead(now_ms, groups, lists_all, commits, ends, gone, problems)
+
+
+def _has_offsets(group: GroupListing) -> bool:
+    return group.type is not GroupType.SHARE
+
+
+def _list_groups(admin: Admin, problems: dict[str, str]) -> tuple[dict[str, GroupListing], bool]:
+    """Asks each broker once: those that do not respond are asked again in the next round."""
+    found: dict[str, GroupListing] = {}
+    lists_all = True
+    for broker_id in broker_ids(admin, "findAllBrokers"):
+        try:
+            response = admin.client.request_broker(broker_id, ListGroupsRequest(), ListGroupsResponse)
+            refused = refusal(response.error_code)
+        except Refused as problem:
+            refused = problem
+        except OSError as problem:
+            refused = Refused(ErrorCode.NETWORK_EXCEPTION, str(problem))
+        if refused is not None:
+            problems[f"groups of broker {broker_id}"] = refused.message
+            lists_all = False
+            continue
+        for each in response.groups:
+            found[each.group_id] = GroupListing(
+                each.group_id, each.protocol_type, each.group_state, _group_type(each.group_type)
+            )
+    return found, lists_all
+
+
+def _group_type(name: str) -> GroupType:
+    """Brokers before Kafka 3.8 return none."""
+    return next((each for each in GroupType if each.lower() == name.lower()), GroupType.UNKNOWN)
+
+
+def _commits(admin: Admin, groups: Collection[str], problems: dict[str, str]) -> dict[str, GroupOffsets]:
+    commits: dict[str, GroupOffsets] = {}
+    for group, offsets in list_group_offsets(admin, groups).items():
+        if isinstance(offsets, Refused):
+            problems[f"group {group}"] = offsets.message
+        else:
+            commits[group] = offsets
+    return commits
+
+
+def _ends(
+    admin: Admin, committed: Collection[TopicPartition], wanted: Collection[TopicPartition], problems: dict[str, str]
+) -> tuple[dict[TopicPartition, Ends], frozenset[TopicPartition]]:
+    """Last stable offsets are only read where a group has committed. They are read first: the high watermark that is
+    read later is never smaller."""
+    stable = _latest(admin, committed, READ_COMMITTED)
+    high = _latest(admin, wanted, READ_UNCOMMITTED)
+    ends: dict[TopicPartition, Ends] = {}
+    gone: set[TopicPartition] = set()
+    for where, listed in high.items():
+        last_stable = stable.get(where, listed)
+        if isinstance(listed, Refused) or isinstance(last_stable, Refused):
+            problem = listed if isinstance(listed, Refused) else last_stable
+            assert isinstance(problem, Refused)
+            if problem.code in GONE:
+                gone.add(where)
+            else:
+                problems[f"partition {where}"] = problem.message
+            continue
+        ends[where] = Ends(listed.offset, min(last_stable.offset, listed.offset))
+    return ends, frozenset(gone)
+
+
+def _latest(
+    admin: Admin, partitions: Iterable[TopicPartition], isolation_level: int
+) -> dict[TopicPartition, ListedOffset | Refused]:
+    wanted: dict[TopicPartition, int] = dict.fromkeys(partitions, OffsetSpec.LATEST)
+    return list_offsets(admin, wanted, isolation_level=isolation_level) if wanted else {}
+
+
+def read_owners(admin: Admin, groups: Collection[str]) -> dict[str, Owners]:
+    """Who reads what, of the groups that could be described."""
+    owners: dict[str, Owners] = {}
+    for group, described in describe_consumer_groups(admin, groups).items():
+        if not isinstance(described, Refused):
+            owners[group] = {
+                where: Owner(member.member_id, member.client_id, member.host)
+                for member in described.members
+                for where in member.assignment
+            }
+    return owners

@@ -1,0 +1,83 @@
+"""Rounds: read offsets, evaluate groups, publish. One round at a time, in one thread beside the event loop."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kaspar.base.clock import Clock
+from kaspar.base.errors import KasparError
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.session import Admin
+from kaspar.monitor.lag.book import LagBook
+from kaspar.monitor.lag.evaluation import EvaluationRules, Evaluator
+from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, GroupFilter, OffsetsRead, read_offsets, read_owners
+from kaspar.monitor.lag.rules import Thresholds
+from kaspar.monitor.lag.windows import Ends
+from kaspar.monitor.sessions import AdminThread
+from kaspar.monitor.settings import LagSettings
+from kaspar.monitor.views import GroupLag, RoundReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    groups: Mapping[str, GroupLag]
+    ends: Mapping[TopicPartition, Ends]
+    report: RoundReport
+
+
+class LagRounds:
+    def __init__(self, settings: LagSettings, admin: AdminThread, book: LagBook, clock: Clock) -> None:
+        self._filter = GroupFilter(settings.lag_group_allowlist, settings.lag_group_denylist)
+        self._owners_interval_ms = settings.lag_owners_interval_ms
+        self._admin = admin
+        self._book = book
+        self._clock = clock
+        self._owners_at_ms = 0
+        self._evaluator = Evaluator(
+            EvaluationRules(
+                Thresholds(
+                    settings.lag_intervals,
+                    settings.lag_intervals * settings.lag_interval_ms,
+                    settings.lag_minimum_complete,
+                ),
+                settings.lag_min_distance_ms,
+                settings.lag_expire_group_ms,
+            )
+        )
+
+    async def run(self, also: Collection[TopicPartition] = ()) -> bool:
+        """Whether brokers have responded. `also` are partitions whose ends are read besides those of groups."""
+        try:
+            result = await self._admin.call(lambda admin: self._round(admin, also))
+        except (KasparError, OSError) as problem:
+            self._book.failed(RoundReport(self._clock.now_ms(), 0.0, 0, 0, {"cluster": str(problem)}))
+            return False
+        self._book.publish(result.groups, result.ends, result.report)
+        return True
+
+    async def remove(self, group: str) -> bool:
+        """Forget a group; it begins anew if it still exists."""
+        await self._admin.call(lambda admin: self._evaluator.remove(group))
+        return self._book.remove(group)
+
+    async def close(self) -> None:
+        await self._admin.close()
+
+    def _round(self, admin: Admin, also: Collection[TopicPartition]) -> _Result:
+        started = self._clock.monotonic()
+        read = read_offsets(admin, self._filter, also=also, now_ms=self._clock.now_ms())
+        self._evaluator.observe(read)
+        self._maybe_read_owners(admin, read)
+        groups = self._evaluator.evaluate(read)
+        ends = {where: each.latest for where, each in self._evaluator.ends.items()}
+        duration_ms = (self._clock.monotonic() - started) * 1000
+        return _Result(
+            groups, ends, RoundReport(read.at_ms, duration_ms, len(groups), len(read.ends), dict(read.problems))
+        )
+
+    def _maybe_read_owners(self, admin: Admin, read: OffsetsRead) -> None:
+        """Once in a while. Groups without members need not be asked about."""
+        if read.at_ms - self._owners_at_ms < self._owners_interval_ms:
+            return
+        live = [name for name in read.commits if read.groups[name].state not in WITHOUT_MEMBERS]
+        self._evaluator.set_owners(read_owners(admin, live) if live else {})
+        self._owners_at_ms = read.at_ms

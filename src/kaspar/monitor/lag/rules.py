@@ -1,0 +1,99 @@
+"""Burrow's rules (core/internal/evaluator/caching.go): the status of a partition from the commits of a window.
+
+Pure: times are parameters. Two things differ from Burrow, because commits are polled here and not read from
+`__consumer_offsets`, which shows commits of an unchanged offset too:
+
+- A commit is seen by its change. A partition without changes for long enough is STOP, if nobody owns it, and STALL if a
+  live member does: that one is there and makes no progress.
+- A window that is not complete spans at least the time of a complete one. Otherwise a partition that was seen once
+  would be stopped at once.
+
+Lag is that against the last stable offset, so that a consumer that waits for the end of a transaction is not late.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kaspar.monitor.views import Commit, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What decides besides the commits."""
+
+    intervals: int
+    """How many commits make a complete window."""
+    window_ms: int
+    """The time that a complete window spans at least, with a commit in every round."""
+    minimum_complete: float
+
+
+def partition_status(
+    commits: Sequence[Commit],
+    recent_ends: Iterable[int],
+    stable_lag: int,
+    *,
+    is_owned: bool,
+    now_ms: int,
+    thresholds: Thresholds,
+) -> Status:
+    """`commits` are those of the window, oldest first; `recent_ends` the last stable offsets of recent rounds."""
+    if stable_lag == 0 or not commits:
+        return Status.OK
+    complete = completeness(commits, thresholds.intervals)
+    # First, since a partition that had no lag once may have stopped long ago.
+    if has_stopped(commits, now_ms, 0 if complete == 1 else thresholds.window_ms) and not was_at_end(
+        commits[-1].offset, recent_ends
+    ):
+        return Status.STALL if is_owned else Status.STOP
+    if complete < thresholds.minimum_complete or had_no_lag(commits):
+        return Status.OK
+    if has_rewound(commits):
+        return Status.REWIND
+    if has_stalled(commits):
+        return Status.STALL
+    if lag_never_decreased(commits):
+        return Status.WARN
+    return Status.OK
+
+
+def completeness(commits: Sequence[Commit], intervals: int) -> float:
+    return min(len(commits) / intervals, 1.0)
+
+
+def had_no_lag(commits: Sequence[Commit]) -> bool:
+    """Rule 1: a partition that had no lag at some point of the window is OK."""
+    return any(commit.stable_lag == 0 for commit in commits)
+
+
+def has_rewound(commits: Sequence[Commit]) -> bool:
+    """Rule 2: an offset that is smaller than the one before."""
+    return any(later.offset < earlier.offset for earlier, later in pairwise(commits))
+
+
+def has_stopped(commits: Sequence[Commit], now_ms: int, shortest_span_ms: int) -> bool:
+    """Rule 3: more time has passed since the last commit than between the first and the last."""
+    span_ms = max(commits[-1].at_ms - commits[0].at_ms, shortest_span_ms)
+    return now_ms - commits[-1].at_ms > span_ms
+
+
+def has_stalled(commits: Sequence[Commit]) -> bool:
+    """Rule 4: commits of the same offset, with lag."""
+    return all(later.offset == earlier.offset for earlier, later in pairwise(commits))
+
+
+def lag_never_decreased(commits: Sequence[Commit]) -> bool:
+    """Rule 5: offsets advance, but not faster than records arrive."""
+    return all(later.stable_lag >= earlier.stable_lag for earlier, later in pairwise(commits))
+
+
+def was_at_end(offset: int, recent_ends: Iterable[int]) -> bool:
+    """Whether the last commit was the end of the log in one of the recent rounds, so that what is there to read has
+    only just arrived."""
+    return any(end <= offset for end in recent_ends)
+
+
+def group_status(partitions: Iterable[Status]) -> Status:
+    """The worst; ERR stands for everything worse than WARN."""
+    return min(max(partitions, default=Status.OK), Status.ERR)

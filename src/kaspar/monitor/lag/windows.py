@@ -1,0 +1,104 @@
+"""What is remembered between rounds: the last commits of a group's partition, and the last ends of a log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kaspar.monitor.views import Commit
+
+_MAX_TIMES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Of a log, in one round."""
+
+    high_watermark: int
+    last_stable_offset: int
+
+
+class CommitWindow:
+    """The commits of one partition by one group, oldest first."""
+
+    __slots__ = ("_commits", "_intervals", "_metadata", "_min_distance_ms", "changed_at_ms")
+
+    def __init__(self, intervals: int, min_distance_ms: int) -> None:
+        self._intervals = intervals
+        self._min_distance_ms = min_distance_ms
+        self._commits: list[Commit] = []
+        self._metadata: tuple[str, int | None] = ("", None)
+        self.changed_at_ms = 0
+
+    @property
+    def commits(self) -> Sequence[Commit]:
+        return self._commits
+
+    def observe(self, offset: int, metadata: str, leader_epoch: int | None, ends: Ends, now_ms: int) -> None:
+        """What a round has read. The same commit again changes nothing; one with other metadata is another commit."""
+        last = self._commits[-1] if self._commits else None
+        token = (metadata, leader_epoch)
+        if last is not None and last.offset == offset and token == self._metadata:
+            return
+        self._metadata = token
+        self.changed_at_ms = now_ms
+        at_ms = now_ms
+        if last is not None and now_ms - last.at_ms < self._min_distance_ms:
+            # It keeps the time of the one that it replaces: else frequent commits would always replace the last.
+            at_ms = last.at_ms
+            self._commits.pop()
+        self._commits.append(Commit(offset, at_ms, *lags(offset, ends)))
+        if len(self._commits) > self._intervals:
+            del self._commits[0]
+
+
+def lags(offset: int, ends: Ends) -> tuple[int, int]:
+    """Against the high watermark and the last stable offset. A commit may be newer than the ends: that is no lag."""
+    return max(ends.high_watermark - offset, 0), max(ends.last_stable_offset - offset, 0)
+
+
+class EndWindow:
+    """The ends of one log: of recent rounds, and when earlier ones were seen."""
+
+    __slots__ = ("_intervals", "_seen_at_ms", "_seen_ends", "latest", "recent_stable")
+
+    def __init__(self, intervals: int) -> None:
+        self._intervals = intervals
+        self.latest = Ends(0, 0)
+        self.recent_stable: list[int] = []
+        self._seen_at_ms: list[int] = []
+        self._seen_ends: list[int] = []
+
+    def observe(self, ends: Ends, now_ms: int) -> None:
+        if self._seen_ends and ends.high_watermark < self._seen_ends[-1]:
+            # The topic was recreated, or records were lost in an unclean election: earlier times mean nothing now.
+            self.recent_stable.clear()
+            self._seen_at_ms.clear()
+            self._seen_ends.clear()
+        self.latest = ends
+        self.recent_stable.append(ends.last_stable_offset)
+        if len(self.recent_stable) > self._intervals:
+            del self.recent_stable[0]
+        if len(self._seen_ends) >= 2 and self._seen_ends[-1] == self._seen_ends[-2] == ends.high_watermark:
+            self._seen_at_ms[-1] = now_ms  # an idle log needs the first and the last time only
+            return
+        self._seen_at_ms.append(now_ms)
+        self._seen_ends.append(ends.high_watermark)
+        if len(self._seen_ends) > _MAX_TIMES:
+            self._thin_out()
+
+    def written_at_ms(self, offset: int) -> float | None:
+        """About when the record at that offset was written, between two rounds; None if that was before the first."""
+        for position, end in enumerate(self._seen_ends):
+            if end > offset:
+                if position == 0:
+                    return None
+                before_ms, after_ms = self._seen_at_ms[position - 1], self._seen_at_ms[position]
+                before = self._seen_ends[position - 1]
+                return before_ms + (after_ms - before_ms) * (offset + 1 - before) / (end - before)
+        return None
+
+    def _thin_out(self) -> None:
+        """The older half keeps every second time."""
+        middle = len(self._seen_ends) // 2
+        for times in (self._seen_at_ms, self._seen_ends):
+            times[:middle] = times[0:middle:2]

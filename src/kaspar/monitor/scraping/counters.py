@@ -1,0 +1,27 @@
+"""Rates of counters, which begin at zero again when a broker is restarted."""
+
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+
+
+class CounterRates(Generic[Key]):
+    """The growth of each counter in a second, between two readings."""
+
+    def __init__(self) -> None:
+        self._last: dict[Key, tuple[int, float]] = {}
+
+    def rate(self, key: Key, value: float, at_ms: int) -> float | None:
+        """None for the first reading, and where no time has passed. After a restart a counter has grown by what it
+        shows."""
+        before = self._last.get(key)
+        if before is not None and at_ms <= before[0]:
+            return None
+        self._last[key] = (at_ms, value)
+        if before is None:
+            return None
+        grown = value - before[1] if value >= before[1] else value
+        return grown / (at_ms - before[0]) * 1000
+
+    def forget(self, key: Key) -> None:
+        self._last.pop(key, None)

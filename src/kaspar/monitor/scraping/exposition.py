@@ -1,0 +1,58 @@
+"""Reads Prometheus' text format (0.0.4): samples only, since types are known to whoever asks for a family.
+
+Malformed lines are left out: a page is another program's, and the rest of it is still of use.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_SAMPLE: Final = re.compile(
+    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*(?:\{(?P<labels>.*)\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*"
+)
+_LABEL: Final = re.compile(
+    r'[ \t]*(?P<name>[a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"(?P<value>(?:[^"\\]|\\.)*)"[ \t]*(?:,|$)'
+)
+_ESCAPED: Final = re.compile(r"\\(.)")
+_UNESCAPED: Final = {"n": "\n", "\\": "\\", '"': '"'}
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def parse(page: str) -> Iterator[Sample]:
+    for line in page.splitlines():
+        if line and line[0] != "#" and (sample := _sample(line)) is not None:
+            yield sample
+
+
+def _sample(line: str) -> Sample | None:
+    match = _SAMPLE.fullmatch(line.strip())
+    if match is None:
+        return None
+    labels = _labels(match["labels"] or "")
+    try:
+        value = float(match["value"])  # NaN, +Inf and -Inf too
+    except ValueError:
+        return None
+    return None if labels is None else Sample(match["name"], labels, value)
+
+
+def _labels(text: str) -> Mapping[str, str] | None:
+    if not text.strip():
+        return _NO_LABELS
+    labels: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _LABEL.match(text, at)
+        if match is None:
+            return None
+        labels[match["name"]] = _ESCAPED.sub(lambda escape: _UNESCAPED.get(escape[1], escape[0]), match["value"])
+        at = match.end()
+    return labels

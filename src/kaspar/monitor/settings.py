@@ -1,0 +1,163 @@
+"""The settings of the monitor, and the properties of its Kafka clients, which are those behind `client.`.
+
+What Burrow has too (`intervals`, `min-distance`, `expire-group`, `minimum-complete`) has its name and its meaning here,
+behind `lag.`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.client.admin.session import Admin
+from kaspar.config.checks import Check, at_least, between
+from kaspar.config.declaration import Importance, Settings, setting
+from kaspar.config.kinds import DOUBLE, INT, LIST, LONG, PASSWORD, STRING
+from kaspar.security.client import client_security
+from kaspar.web.settings import WebSettings, listeners_setting
+
+_REQUEST_TIMEOUT_MS: Final = 5_000
+_API_TIMEOUT_MS: Final = 8_000
+"""A round is due every ten seconds: one that waits for a broker for longer would miss the next."""
+
+
+def _pattern_problem(text: str) -> str | None:
+    try:
+        re.compile(text)
+    except re.error as problem:
+        return f"Not a regular expression: {problem}"
+    return None
+
+
+_PATTERN: Final = Check(_pattern_problem, "a regular expression")
+
+
+class ClusterSettings(Settings):
+    bootstrap_servers: str = setting(
+        STRING, "localhost:9092", importance=Importance.HIGH, doc="Some brokers: `host:port`, separated by commas."
+    )
+    cluster_name: str = setting(
+        STRING, "local", doc="The cluster's name in paths of the HTTP API and in the labels of metrics."
+    )
+    cluster_interval_ms: int = setting(
+        LONG, 10_000, at_least(100), doc="How often the cluster's brokers, leaders and replicas are looked at."
+    )
+
+
+class LagSettings(Settings):
+    lag_interval_ms: int = setting(
+        LONG,
+        10_000,
+        at_least(100),
+        importance=Importance.HIGH,
+        doc="How often the offsets of all groups and of the ends of logs are read.",
+    )
+    lag_intervals: int = setting(
+        INT,
+        10,
+        between(2, 1_000),
+        importance=Importance.HIGH,
+        doc="How many commits of a partition, and how many of its ends, are kept to judge it.",
+    )
+    lag_min_distance_ms: int = setting(
+        LONG, 0, at_least(0), doc="A commit that follows the one before sooner than that replaces it in the window."
+    )
+    lag_minimum_complete: float = setting(
+        DOUBLE,
+        1.0,
+        between(0.0, 1.0),
+        doc="Which part of the window must have been seen before a partition can be other than OK. A partition that "
+        "was watched for the time of a whole window is judged by the commits there are.",
+    )
+    lag_expire_group_ms: int = setting(
+        LONG,
+        604_800_000,
+        at_least(1),
+        doc="A group that commits nothing and has no members for that long is no longer evaluated.",
+    )
+    lag_history_ms: int = setting(
+        LONG, 3_600_000, at_least(1), doc="How far back the history of a group's lag reaches."
+    )
+    lag_owners_interval_ms: int = setting(
+        LONG, 60_000, at_least(100), doc="How often the members of groups, and what they are assigned, are read."
+    )
+    lag_group_allowlist: str = setting(STRING, "", _PATTERN, doc="Only groups whose names match it are evaluated.")
+    lag_group_denylist: str = setting(STRING, "", _PATTERN, doc="Groups whose names match it are not evaluated.")
+
+
+class RatesSettings(Settings):
+    kaspar_metrics_urls: tuple[str, ...] = setting(
+        LIST,
+        (),
+        importance=Importance.HIGH,
+        doc="Where the metrics pages of brokers are, by the broker's id: `1=http://host:9308/metrics`, separated by "
+        "commas. Without them, rates are taken from the ends of logs only.",
+    )
+    kaspar_metrics_user: str = setting(STRING, "", doc="The user that logs in to metrics pages; empty does not log in.")
+    kaspar_metrics_password: str | None = setting(PASSWORD, None, doc="The user's password.")
+    kaspar_metrics_ca_location: str = setting(
+        STRING, "", doc="A PEM file with the authorities that metrics pages served by HTTPS are trusted by."
+    )
+    rates_interval_ms: int = setting(
+        LONG, 2_000, at_least(100), doc="How often metrics pages are read while somebody watches."
+    )
+    rates_idle_interval_ms: int = setting(
+        LONG, 10_000, at_least(100), doc="How often metrics pages are read while nobody watches."
+    )
+    rates_history_ms: int = setting(LONG, 3_600_000, at_least(1), doc="How far back rates reach.")
+
+
+class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, WebSettings):
+    listeners: tuple[str, ...] = listeners_setting(8000)
+    passed_on = ("client.",)
+
+    def check_together(self) -> None:
+        super().check_together()
+        metrics_pages(self.kaspar_metrics_urls)
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorConfig:
+    """The settings, and the properties of the clients, which may hold secrets."""
+
+    settings: MonitorSettings
+    client: Mapping[str, str] = field(repr=False)
+    """Java's names, `bootstrap.servers` among them."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Raises InvalidSetting with a sentence."""
+        settings = MonitorSettings.of(values)
+        client = {"bootstrap.servers": settings.bootstrap_servers, "client.id": "kaspar-monitor"}
+        client |= {name.removeprefix("client."): value for name, value in values.items() if name.startswith("client.")}
+        config = cls(settings, client)
+        client_security(client)  # so that the start fails, not the first round
+        return config
+
+    def new_admin(self) -> Admin:
+        return Admin(
+            self.client["bootstrap.servers"],
+            client_id=self.client["client.id"],
+            request_timeout_s=self._milliseconds("request.timeout.ms", _REQUEST_TIMEOUT_MS) / 1000,
+            api_timeout_s=self._milliseconds("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000,
+            security=client_security(self.client),
+        )
+
+    def _milliseconds(self, name: str, default: int) -> int:
+        text = self.client.get(name, str(default)).strip()
+        if not text.isdecimal():
+            raise InvalidSetting(f"Invalid value {text} for configuration {name}: Not a number of type LONG")
+        return int(text)
+
+
+def metrics_pages(urls: tuple[str, ...]) -> dict[int, str]:
+    """The address of each broker's page. Raises InvalidSetting."""
+    pages: dict[int, str] = {}
+    for entry in urls:
+        number, separator, url = entry.partition("=")
+        if not separator or not number.strip().isdecimal() or urlsplit(url.strip()).scheme not in ("http", "https"):
+            raise InvalidSetting(f"kaspar.metrics.urls: {entry!r} is not BROKER=http://host:port/path")
+        pages[int(number)] = url.strip()
+    return pages

@@ -1,0 +1,150 @@
+"""What the monitor reports: values that are replaced whole, never changed, so that readers need no lock.
+
+Times are milliseconds since 1970. An unknown number is None, not -1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from kaspar.base.ids import TopicPartition
+
+
+class Status(IntEnum):
+    """Burrow's statuses, with its numbers: the larger the worse, up to ERR. STOP, STALL and REWIND are the reasons for
+    which a partition is in error; a group with such a partition has ERR."""
+
+    NOTFOUND = 0
+    OK = 1
+    WARN = 2
+    ERR = 3
+    STOP = 4
+    STALL = 5
+    REWIND = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    at_ms: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class LagPoint:
+    at_ms: int
+    lag: int
+    lag_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed offset, as a round saw it."""
+
+    offset: int
+    at_ms: int
+    lag: int
+    """Against the high watermark of that round."""
+    stable_lag: int
+    """Against the last stable offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The member of a group that reads a partition."""
+
+    member_id: str
+    client_id: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    topic: str
+    partition: int
+    status: Status
+    committed_offset: int
+    end_offset: int
+    """The high watermark."""
+    stable_offset: int
+    """The last stable offset: where consumers with `read_committed` end while a transaction is open."""
+    lag: int
+    stable_lag: int
+    lag_seconds: float | None
+    """How long ago the next record to read was written; 0 if there is none, None if that is not known."""
+    complete: float
+    """Which part of the window has been seen: Burrow's `complete`."""
+    start: Commit | None
+    end: Commit | None
+    """The first and the last commit of the window."""
+    owner: Owner | None = None
+
+    @property
+    def where(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    group: str
+    status: Status
+    partitions: tuple[PartitionLag, ...]
+    """Sorted by topic and number."""
+    total_lag: int
+    max_lag_seconds: float | None
+    max_partition: PartitionLag | None
+    """The one with the largest lag in records."""
+    complete: float
+    """The part of the partitions whose windows are complete."""
+    state: str = ""
+    """Kafka's name: Stable, Empty ..."""
+    kind: str = ""
+    """Kafka's name of its type: Classic, Consumer ..."""
+    is_stale: bool = False
+    """Whether its coordinator could not be asked in the last round, so that all of this is from an earlier one."""
+    at_ms: int = 0
+    """When the offsets were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+    leaders: int
+    """How many partitions it leads."""
+    replicas: int
+    in_sync_replicas: int
+    is_controller: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    at_ms: int
+    cluster_id: str
+    controller_id: int | None
+    brokers: tuple[BrokerSnapshot, ...]
+    """Those that are up, by their ids."""
+    fenced_brokers: tuple[int, ...]
+    """Registered, but not up."""
+    topics: int
+    partitions: int
+    under_replicated: tuple[TopicPartition, ...]
+    offline: tuple[TopicPartition, ...]
+    """Without a leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """How a round of reading offsets went."""
+
+    at_ms: int
+    duration_ms: float
+    groups: int
+    partitions: int
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """What could not be read, and why: `cluster`, `group NAME`, `partition NAME` ..."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.problems
