@@ -20,6 +20,7 @@ from kaspar.base.clock import Clock, SystemClock
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
+from kaspar.monitor.canary import Canary, CanaryReport
 from kaspar.monitor.changes import Changes, Watcher
 from kaspar.monitor.cluster import read_cluster
 from kaspar.monitor.lag.book import LagBook
@@ -31,7 +32,6 @@ from kaspar.monitor.settings import MonitorConfig
 from kaspar.monitor.views import ClusterSnapshot
 
 if TYPE_CHECKING:
-    from kaspar.monitor.canary.report import CanaryReport
     from kaspar.monitor.doctor.findings import Finding
 
 log = get_log(__name__)
@@ -57,6 +57,7 @@ class Monitor:
         self._pages = MetricsPages(settings)
         self._admin = AdminThread(config.new_admin, "admin")
         self._rounds = LagRounds(settings, AdminThread(config.new_admin, "lag"), self.lag, self.clock)
+        self._canary = Canary(settings, config.client, clock=self.clock) if settings.canary_enable else None
         self._changes = Changes()
         self._partitions: tuple[TopicPartition, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
@@ -64,6 +65,8 @@ class Monitor:
     async def start(self) -> None:
         """Needs no broker: rounds wait for one."""
         settings = self.config.settings
+        if self._canary is not None:
+            await self._canary.start()
         self._tasks = [
             asyncio.create_task(self._repeat("cluster", self.read_cluster, lambda: settings.cluster_interval_ms)),
             asyncio.create_task(self._repeat("lag", self.read_lag, lambda: settings.lag_interval_ms)),
@@ -75,12 +78,14 @@ class Monitor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        if self._canary is not None:
+            await self._canary.stop()
         await asyncio.gather(self._admin.close(), self._rounds.close(), self._pages.close())
 
     @property
-    def canary(self) -> "CanaryReport | None":
+    def canary(self) -> CanaryReport | None:
         """None if the canary is not enabled."""
-        return None
+        return None if self._canary is None else self._canary.report()
 
     def subscribe(self) -> AbstractAsyncContextManager[Watcher]:
         """While somebody is subscribed, rates are read more often."""

@@ -15,6 +15,7 @@ from kaspar.client.admin.session import Admin
 from kaspar.config.checks import Check, at_least, between
 from kaspar.config.declaration import Importance, Settings, setting
 from kaspar.config.kinds import DOUBLE, INT, LIST, LONG, PASSWORD, STRING
+from kaspar.monitor.canary.settings import CanarySettings
 from kaspar.security.client import client_security
 from kaspar.web.settings import WebSettings, listeners_setting
 
@@ -109,7 +110,7 @@ class RatesSettings(Settings):
     rates_history_ms: int = setting(LONG, 3_600_000, at_least(1), doc="How far back rates reach.")
 
 
-class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, WebSettings):
+class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, CanarySettings, WebSettings):
     listeners: tuple[str, ...] = listeners_setting(8000)
     passed_on = ("client.",)
 
