@@ -90,15 +90,18 @@ def describe_configs(
     admin: Admin,
     resources: Collection[ConfigResource],
     *,
+    names: Collection[str] | None = None,
     include_synonyms: bool = False,
     include_documentation: bool = False,
 ) -> dict[ConfigResource, dict[str, ConfigEntry] | Refused]:
-    """All settings of each resource by their names, those with a default too; or why there are none."""
+    """The settings with these names, or all (None), of each resource, those with a default too; or why there are none.
+    A resource has only those of the names that its kind knows."""
+    keys = None if names is None else tuple(names)
     found: dict[ConfigResource, dict[str, ConfigEntry] | Refused] = {}
     for node, together in _by_node(resources, _OF_ONE_BROKER).items():
         request = DescribeConfigsRequest(
             resources=tuple(
-                DescribeConfigsResource(resource_type=each.type, resource_name=each.name, configuration_keys=None)
+                DescribeConfigsResource(resource_type=each.type, resource_name=each.name, configuration_keys=keys)
                 for each in together
             ),
             include_synonyms=include_synonyms,

@@ -1,0 +1,18 @@
+"""`kaspar doctor`: looks at a cluster for a minute and says what is wrong or soon will be, with the command that mends
+it.
+
+| package | |
+|---|---|
+| `doctor` | `Doctor`: looks, and `findings` |
+| `observing` | administrative calls, metrics pages and TLS handshakes make an `Observation` |
+| `checks` | one function for each check: pure, from several observations to faults |
+| `check` | how a check is declared, with its documentation |
+| `plans` | reassignments that add replicas or spread them |
+"""
+
+from kaspar.monitor.doctor.access import Access
+from kaspar.monitor.doctor.doctor import Doctor, findings
+from kaspar.monitor.doctor.findings import Finding, Severity
+from kaspar.monitor.doctor.observation import Observation
+
+__all__ = ["Access", "Doctor", "Finding", "Observation", "Severity", "findings"]

@@ -1,0 +1,38 @@
+"""How commands reach the cluster that was looked at, so that a finding's command can be run as it stands."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_SERVERS: Final = "localhost:9092"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    servers: str = DEFAULT_SERVERS
+    kaspar_options: tuple[str, ...] = ()
+    """What `kaspar` commands need to choose the cluster: `-b ...`, `--profile ...`, `--config ...`."""
+    config_file: str | None = None
+    """Client properties for Kafka's tools (`--command-config`)."""
+    folder: str | None = None
+    """Of `kaspar up`, if it runs the cluster."""
+
+    def kaspar(self, *words: str) -> str:
+        """A command of `kaspar` for this cluster."""
+        return shlex.join(["kaspar", *words, *self.kaspar_options])
+
+    def kafka(self, tool: str, *words: str) -> str:
+        """A command with Kafka's name for this cluster."""
+        config = [] if self.config_file is None else ["--command-config", self.config_file]
+        return shlex.join([tool, "--bootstrap-server", self.servers, *config, *words])
+
+    def plan(self, name: str) -> str:
+        """Execute one of the reassignments that the doctor plans (plans.py)."""
+        execute = self.kafka("kafka-reassign-partitions", "--execute", "--reassignment-json-file", "/dev/stdin")
+        return f"{self.kaspar('doctor', '--plan', name)} | {execute}"
+
+    def start_broker(self) -> str:
+        """Start a broker again: the whole folder, or on the broker's own machine with its own settings."""
+        if self.folder is not None:
+            return shlex.join(["kaspar", "up", "--dir", self.folder])
+        return "kafka-server-start server.properties"

@@ -1,0 +1,111 @@
+"""Disks: how full they are, and when they will be."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kaspar.base.ids import TopicPartition
+from kaspar.monitor.doctor.check import check
+from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.looks import Looks, bytes_text, duration_text
+from kaspar.monitor.doctor.observation import LogDirSeen, Observation
+
+FREE_RATIO: Final = 0.05
+SOON_S: Final = 24 * 3600
+LOOK_S: Final = 20.0
+"""Growth over less than this is no basis for a forecast."""
+_TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+@check(
+    "disk-almost-full",
+    Severity.PROBLEM,
+    title="A disk is almost full",
+    why="A full disk takes its log directory offline, and with it all its replicas.",
+    mending="Delete records that are no longer needed, move replicas to another disk, or enlarge the volume.",
+)
+def disk_almost_full(looks: Looks) -> Iterator[Fault]:
+    for broker_id, directory in _directories(looks.last):
+        total, usable = directory.total_bytes, directory.usable_bytes
+        if total and usable is not None and usable / total < FREE_RATIO:
+            detail = f"{directory.path} has {bytes_text(usable)} of {bytes_text(total)} left."
+            yield Fault(f"broker {broker_id}", detail, _shrink(looks, _sizes_by_topic(directory)))
+
+
+@check(
+    "disk-full-soon",
+    Severity.WARNING,
+    title="A disk will be full soon",
+    why="A full disk takes its log directory offline, and with it all its replicas.",
+    mending="Shorten the retention of the topic that grows most, or enlarge the volume. The forecast assumes that "
+    "records arrive as they did during the look, and that none are deleted: a longer look is more certain.",
+)
+def disk_full_soon(looks: Looks) -> Iterator[Fault]:
+    if looks.span_s < LOOK_S:
+        return
+    before = {(broker_id, each.path): each for broker_id, each in _directories(looks.first)}
+    for broker_id, directory in _directories(looks.last):
+        earlier = before.get((broker_id, directory.path))
+        if earlier is None or directory.usable_bytes is None or directory.is_offline:
+            continue
+        growth = directory.size - earlier.size
+        if growth <= 0:
+            continue
+        left_s = directory.usable_bytes / growth * looks.span_s
+        if left_s < SOON_S:
+            detail = (
+                f"{directory.path} is full in about {duration_text(left_s)}: logs grew by {bytes_text(growth)} in the "
+                f"{looks.span_s:.0f} s of this look, and {bytes_text(directory.usable_bytes)} are left."
+            )
+            grown = _sizes_by_topic(directory)
+            grown.subtract(_sizes_by_topic(earlier))
+            yield Fault(f"broker {broker_id}", detail, _shrink(looks, grown))
+
+
+def _directories(observation: Observation) -> list[tuple[int, LogDirSeen]]:
+    return [(broker_id, each) for broker_id, dirs in sorted(observation.log_dirs.items()) for each in dirs]
+
+
+def _sizes_by_topic(directory: LogDirSeen) -> "Counter[str]":
+    sizes: Counter[str] = Counter()
+    for where, size in directory.sizes.items():
+        sizes[where.topic] += size
+    return sizes
+
+
+def _shrink(looks: Looks, sizes: "Counter[str]") -> str | None:
+    """Halve the retention of the topic that has, or gains, most."""
+    candidates = [topic for topic, _ in sizes.most_common() if not topic.startswith("__")]
+    if not candidates:
+        return None
+    topic = candidates[0]
+    retention_ms = looks.last.number(topic, "retention.ms")
+    if retention_ms is None or retention_ms <= 0:
+        return looks.access.kaspar("topic", "trim", topic, "--before", "7 days ago")
+    return looks.access.kaspar("topic", "alter", topic, "--set", f"retention.ms={retention_ms // 2}")
+
+
+@check(
+    "log-dirs-in-tmp",
+    Severity.NOTE,
+    title="Data are in a folder for temporary files",
+    why="Many systems empty it at a restart, or delete files that were not used for days. Good for a trial only.",
+    mending="Choose another folder: log.dirs of the broker, or kaspar up --dir FOLDER.",
+)
+def log_dirs_in_tmp(looks: Looks) -> Iterator[Fault]:
+    for broker_id, directory in _directories(looks.last):
+        if _is_temporary(directory.path):
+            yield Fault(f"broker {broker_id}", f"Its records are in {directory.path}.")
+
+
+def _is_temporary(path: str, folders: Sequence[str] = _TEMPORARY) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def replica_sizes(observation: Observation) -> dict[TopicPartition, int]:
+    """The size of each partition: that of its largest replica."""
+    sizes: dict[TopicPartition, int] = {}
+    for _, directory in _directories(observation):
+        for where, size in directory.sizes.items():
+            sizes[where] = max(size, sizes.get(where, 0))
+    return sizes

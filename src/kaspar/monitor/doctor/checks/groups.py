@@ -1,0 +1,133 @@
+"""Groups of consumers: whether they keep up, by the rules of kaspar.monitor.lag over the looks."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kaspar.base.ids import TopicPartition
+from kaspar.monitor.doctor.check import check
+from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.looks import Looks, counted, some, total_lag
+from kaspar.monitor.lag.rules import had_no_lag, has_stalled, lag_never_decreased
+
+LOOKS: Final = 3
+LOOK_S: Final = 20.0
+"""Consumers commit every five seconds by default: fewer or closer looks would blame one between two commits."""
+_REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
+
+
+@check(
+    "group-behind",
+    Severity.WARNING,
+    title="A group does not keep up",
+    why="Records arrive faster than it reads them: its lag grows until the topic's retention deletes unread records.",
+    mending="Start more consumers, up to the number of partitions; beyond that, add partitions or make it faster.",
+)
+def group_behind(looks: Looks) -> Iterator[Fault]:
+    for group_id in sorted(looks.last.groups):
+        behind = [where for where in _lagging(looks, group_id) if _grows(looks, group_id, where)]
+        if behind:
+            first, last = total_lag(looks.first, group_id), total_lag(looks.last, group_id)
+            detail = (
+                f"Its lag grew from {first:,} to {last:,} records in {looks.span_s:.0f} s, on "
+                f"{counted(len(behind), 'partition')}: {some(behind)}."
+            )
+            yield Fault(f"group {group_id}", detail, _more_readers(looks, group_id, behind))
+
+
+def _more_readers(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
+    """More partitions, if every one already has a consumer of its own."""
+    group, topic = looks.last.groups[group_id], behind[0].topic
+    partitions = len(looks.last.topics[topic].partitions) if topic in looks.last.topics else 0
+    if group.members and 0 < partitions <= group.members:
+        return looks.access.kaspar("topic", "add-partitions", topic, "--to", str(2 * partitions))
+    return looks.access.kaspar("group", "describe", group_id)
+
+
+@check(
+    "group-stalled",
+    Severity.WARNING,
+    title="A group has members and makes no progress",
+    why="A consumer holds partitions and commits nothing: it hangs, fails at the same record again and again, or does "
+    "not commit.",
+    mending="Look at the consumer's log, and restart it. To skip a record that it cannot process: kaspar group seek.",
+)
+def group_stalled(looks: Looks) -> Iterator[Fault]:
+    for group_id in sorted(looks.last.groups):
+        stalled = [where for where in _lagging(looks, group_id) if has_stalled(looks.commits(group_id, where))]
+        if stalled and _always_has_members(looks, group_id):
+            detail = (
+                f"No offset was committed in {looks.span_s:.0f} s, although there are records to read, on "
+                f"{counted(len(stalled), 'partition')}: {some(stalled)}."
+            )
+            yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "describe", group_id))
+
+
+def _always_has_members(looks: Looks, group_id: str) -> bool:
+    return looks.always(lambda each: group_id in each.groups and each.groups[group_id].has_members)
+
+
+def _lagging(looks: Looks, group_id: str) -> Iterator[TopicPartition]:
+    """The partitions that had lag at every look, if there were enough looks to tell."""
+    if looks.span_s < LOOK_S:
+        return
+    for where in sorted(looks.last.groups[group_id].committed):
+        commits = looks.commits(group_id, where)
+        if len(commits) >= LOOKS and not had_no_lag(commits):
+            yield where
+
+
+def _grows(looks: Looks, group_id: str, where: TopicPartition) -> bool:
+    commits = looks.commits(group_id, where)
+    is_moving = not has_stalled(commits)
+    return is_moving and lag_never_decreased(commits) and commits[-1].stable_lag > commits[0].stable_lag
+
+
+@check(
+    "group-without-members",
+    Severity.NOTE,
+    title="A group has unread records and no members",
+    why="Nobody reads for it now. Its consumers may have stopped, or the group is left over from a trial.",
+    mending="Start its consumers, or delete the group if it is not needed.",
+)
+def group_without_members(looks: Looks) -> Iterator[Fault]:
+    for group_id, group in sorted(looks.last.groups.items()):
+        lag = total_lag(looks.last, group_id)
+        if group.state == "Empty" and lag > 0:
+            detail = f"It is {counted(lag, 'record')} behind, on {counted(len(group.committed), 'partition')}."
+            yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "delete", group_id))
+
+
+@check(
+    "group-rebalancing",
+    Severity.WARNING,
+    title="A group rebalances all the time",
+    why="Consumers read little or nothing while they rebalance. Members that come and go, or take longer than "
+    "max.poll.interval.ms between two polls, start it again and again.",
+    mending="Look at the members' logs; raise max.poll.interval.ms or lower max.poll.records, or make them static.",
+)
+def group_rebalancing(looks: Looks) -> Iterator[Fault]:
+    if len(looks.observations) < LOOKS or looks.span_s < LOOK_S:
+        return
+    for group_id in sorted(looks.last.groups):
+        states = [each.groups[group_id].state for each in looks.observations if group_id in each.groups]
+        if len(states) == len(looks.observations) and set(states) <= _REBALANCING:
+            detail = f"It was {states[-1]} at each of {len(states)} looks in {looks.span_s:.0f} s."
+            yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "describe", group_id))
+
+
+@check(
+    "idle-members",
+    Severity.NOTE,
+    title="A group has more members than partitions",
+    why="Each partition is read by one member, and the others get none. Fine as a reserve.",
+    mending="Add partitions if the group has to read faster.",
+)
+def idle_members(looks: Looks) -> Iterator[Fault]:
+    for group_id, group in sorted(looks.last.groups.items()):
+        if group.idle_members and group.members and group.state == "Stable":
+            topics = sorted({where.topic for where in group.committed})
+            command = looks.access.kaspar("group", "describe", group_id)
+            if len(topics) == 1:
+                command = looks.access.kaspar("topic", "add-partitions", topics[0], "--to", str(group.members))
+            detail = f"{group.idle_members} of {counted(group.members, 'member')} have no partition."
+            yield Fault(f"group {group_id}", detail, command)

@@ -1,0 +1,188 @@
+"""What metrics pages say about the load of brokers, and about compaction."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kaspar.monitor.doctor.check import check
+from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.looks import Looks, some
+from kaspar.monitor.doctor.observation import Observation, PageSeen
+
+IDLE_LIMIT: Final = 0.3
+"""Below it requests begin to wait: the usual alert for request handlers."""
+STALL_LIMIT_S: Final = 1.0
+SLOW_MS: Final = 1000.0
+DESCRIPTORS_LIMIT: Final = 0.85
+
+HANDLERS_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
+NETWORK_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
+LONGEST_STALL: Final = "kaspar_loop_longest_recent_stall_seconds"
+TOTAL_TIME: Final = "kafka_network_requestmetrics_totaltimems"
+OPEN_FILES: Final = "process_open_fds"
+MAX_FILES: Final = "process_max_fds"
+DEAD_CLEANERS: Final = "kafka_log_logcleaner_deadthreadcount"
+UNCLEANABLE: Final = "kafka_log_logcleanermanager_uncleanable_partitions_count"
+COMPACTION_DELAY: Final = "kafka_log_logcleaner_max_compaction_delay_secs"
+THROTTLE_TIMES: Final = {
+    "kafka_server_produce_throttle_time": "producer_byte_rate",
+    "kafka_server_fetch_throttle_time": "consumer_byte_rate",
+    "kafka_server_request_throttle_time": "request_percentage",
+}
+FAMILIES: Final = (
+    HANDLERS_IDLE, NETWORK_IDLE, LONGEST_STALL, TOTAL_TIME, OPEN_FILES, MAX_FILES, DEAD_CLEANERS, UNCLEANABLE,
+    COMPACTION_DELAY, *THROTTLE_TIMES,
+)  # fmt: skip
+"""All that the checks read of a page."""
+
+
+@check(
+    "broker-busy",
+    Severity.WARNING,
+    title="A broker is close to its limit",
+    why="Its request handlers or its network threads have little idle time left: requests wait, and latency grows.",
+    mending="Move leaders to other brokers, add brokers, or find the clients that send most requests.",
+)
+def broker_busy(looks: Looks) -> Iterator[Fault]:
+    for broker_id in sorted(looks.last.pages):
+        for family, what in ((HANDLERS_IDLE, "request handlers"), (NETWORK_IDLE, "network threads")):
+            values = _values(looks, broker_id, family)
+            if values and len(values) == len(looks.observations) and max(values) < IDLE_LIMIT:
+                detail = f"Its {what} were idle for at most {max(values):.0%} of the time at {len(values)} looks."
+                yield Fault(f"broker {broker_id}", detail, looks.access.kaspar("quota", "list"))
+
+
+def _values(looks: Looks, broker_id: int, family: str) -> list[float]:
+    pages = (each.pages[broker_id] for each in looks.observations if broker_id in each.pages)
+    return [value for page in pages if (value := page.value(family)) is not None]
+
+
+@check(
+    "event-loop-stalls",
+    Severity.WARNING,
+    title="A broker stood still",
+    why="Its event loop served nobody meanwhile: the machine swaps, its CPU or disk is overloaded, or the process was "
+    "paused.",
+    mending="Look at the load of the machine. The broker's log names the code that it stood in.",
+)
+def event_loop_stalls(looks: Looks) -> Iterator[Fault]:
+    for broker_id, page in sorted(looks.last.pages.items()):
+        longest = page.value(LONGEST_STALL)
+        if longest is not None and longest > STALL_LIMIT_S:
+            detail = f"For {longest:.1f} s, in the last two minutes."
+            yield Fault(f"broker {broker_id}", detail, looks.access.kaspar("broker", "describe", str(broker_id)))
+
+
+@check(
+    "slow-requests",
+    Severity.WARNING,
+    title="Producing takes long",
+    why="One of a hundred writes takes more than a second. With acks=all the slowest replica in sync decides.",
+    mending="Look for a slow disk, a busy follower, or quotas.",
+)
+def slow_requests(looks: Looks) -> Iterator[Fault]:
+    for broker_id in sorted(looks.last.pages):
+        values = [_produce_p99(each.pages[broker_id]) for each in looks.observations if broker_id in each.pages]
+        if all(value is not None and value > SLOW_MS for value in values):
+            slowest = max(value for value in values if value is not None)
+            detail = f"The 99th percentile of Produce is {slowest:,.0f} ms."
+            yield Fault(f"broker {broker_id}", detail, looks.access.kaspar("broker", "describe", str(broker_id)))
+
+
+def _produce_p99(page: PageSeen) -> float | None:
+    wanted = {"request": "Produce", "quantile": "0.99"}
+    return next((each.value for each in page.samples(TOTAL_TIME) if each.labels == wanted), None)
+
+
+@check(
+    "few-file-descriptors",
+    Severity.WARNING,
+    title="A broker runs out of file descriptors",
+    why="At the limit it accepts no connections, and cannot open segments.",
+    mending="Raise the limit (LimitNOFILE of the service, or ulimit -n) and restart the broker.",
+)
+def few_file_descriptors(looks: Looks) -> Iterator[Fault]:
+    for broker_id, page in sorted(looks.last.pages.items()):
+        used, most = page.value(OPEN_FILES), page.value(MAX_FILES)
+        if used is not None and most and used / most > DESCRIPTORS_LIMIT:
+            detail = f"{used:,.0f} of {most:,.0f} are open."
+            yield Fault(f"broker {broker_id}", detail, looks.access.kaspar("broker", "describe", str(broker_id)))
+
+
+@check(
+    "throttled-client",
+    Severity.WARNING,
+    title="A client is throttled all the time",
+    why="It reaches its quota at every look, and waits: its throughput is that of the quota.",
+    mending="Raise the quota, or leave it if it does what it is there for.",
+)
+def throttled_client(looks: Looks) -> Iterator[Fault]:
+    always = set.intersection(*(_throttled(each) for each in looks.observations))
+    for quota, user, client_id in sorted(always):
+        options = [("--user", user)] if user else []
+        options += [("--client-id", client_id)] if client_id else []
+        names = " ".join(f"{option[2:]} {name}" for option, name in options)
+        words = [word for option in options for word in option]
+        detail = f"Its {quota} was used up at each of {len(looks.observations)} looks."
+        yield Fault(names, detail, looks.access.kaspar("quota", "set", *words, f"{quota}=VALUE"))
+
+
+def _throttled(observation: Observation) -> set[tuple[str, str, str]]:
+    return {
+        (quota, sample.labels.get("user", ""), sample.labels.get("client_id", ""))
+        for page in observation.pages.values()
+        for family, quota in THROTTLE_TIMES.items()
+        for sample in page.samples(family)
+        if sample.value > 0
+    }
+
+
+@check(
+    "cleaner-dead",
+    Severity.PROBLEM,
+    title="The log cleaner has stopped",
+    why="Compacted topics grow without limit, __consumer_offsets among them.",
+    mending="The broker's log has the reason. A restart starts the cleaner again.",
+)
+def cleaner_dead(looks: Looks) -> Iterator[Fault]:
+    for broker_id, page in sorted(looks.last.pages.items()):
+        if (dead := page.value(DEAD_CLEANERS)) is not None and dead > 0:
+            yield Fault(
+                f"broker {broker_id}", f"{dead:.0f} of its cleaner's threads died.", looks.access.start_broker()
+            )
+
+
+@check(
+    "uncleanable-partitions",
+    Severity.PROBLEM,
+    title="Partitions cannot be compacted",
+    why="The cleaner failed on them and leaves them out: they grow without limit.",
+    mending="The broker's log says why. For a damaged log: stop the broker and delete the replica's folder; "
+    "it is copied from the leader.",
+)
+def uncleanable_partitions(looks: Looks) -> Iterator[Fault]:
+    for broker_id, page in sorted(looks.last.pages.items()):
+        counts = {
+            each.labels.get("logDirectory", ""): each.value for each in page.samples(UNCLEANABLE) if each.value > 0
+        }
+        if counts:
+            where = some(
+                f"{count:.0f} in {directory}" if directory else f"{count:.0f}" for directory, count in counts.items()
+            )
+            yield Fault(f"broker {broker_id}", f"Partitions: {where}.", looks.access.start_broker())
+
+
+@check(
+    "compaction-late",
+    Severity.WARNING,
+    title="Compaction is behind",
+    why="Old values of keys stay for longer than max.compaction.lag.ms allows.",
+    mending="Give the cleaner more threads.",
+)
+def compaction_late(looks: Looks) -> Iterator[Fault]:
+    for broker_id in sorted(looks.last.pages):
+        values = _values(looks, broker_id, COMPACTION_DELAY)
+        if values and min(values) > 0:
+            detail = f"The oldest record that should be compacted is {values[-1]:.0f} s past its time."
+            yield Fault(
+                f"broker {broker_id}", detail, looks.access.kaspar("config", "set", "broker", "log.cleaner.threads=2")
+            )

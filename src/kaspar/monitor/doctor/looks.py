@@ -1,0 +1,81 @@
+"""Several looks at one cluster, one after the other: what checks that compare need."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kaspar.base.ids import TopicPartition
+from kaspar.monitor.doctor.access import Access
+from kaspar.monitor.doctor.observation import Observation
+from kaspar.monitor.views import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    observations: tuple[Observation, ...]
+    """At least one, in the order of time."""
+
+    @property
+    def first(self) -> Observation:
+        return self.observations[0]
+
+    @property
+    def last(self) -> Observation:
+        return self.observations[-1]
+
+    @property
+    def access(self) -> Access:
+        return self.last.access
+
+    @property
+    def span_s(self) -> float:
+        return (self.last.at_ms - self.first.at_ms) / 1000
+
+    def always(self, holds: Callable[[Observation], bool]) -> bool:
+        return all(holds(each) for each in self.observations)
+
+    def commits(self, group_id: str, partition: TopicPartition) -> list[Commit]:
+        """What the group had committed at each look, with its lag then; as the rules of kaspar.monitor.lag take it."""
+        found = (_commit(each, group_id, partition) for each in self.observations)
+        return [each for each in found if each is not None]
+
+
+def _commit(observation: Observation, group_id: str, partition: TopicPartition) -> Commit | None:
+    group, ends = observation.groups.get(group_id), observation.ends.get(partition)
+    if group is None or ends is None or partition not in group.committed:
+        return None
+    offset = group.committed[partition]
+    lag, stable_lag = max(0, ends.high_watermark - offset), max(0, ends.last_stable_offset - offset)
+    return Commit(offset, observation.at_ms, lag, stable_lag)
+
+
+def total_lag(observation: Observation, group_id: str) -> int:
+    found = (_commit(observation, group_id, partition) for partition in observation.groups[group_id].committed)
+    return sum(each.lag for each in found if each is not None)
+
+
+def some(names: Iterable[object], most: int = 5) -> str:
+    """The first few names: "a, b, c and 12 more"."""
+    listed = [str(name) for name in names]
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """1 partition, 2 partitions."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def bytes_text(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def duration_text(seconds: float) -> str:
+    """In the unit that fits: 40 s, 12 minutes, 5 hours, 3 days."""
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "minutes"), (172_800, 3600, "hours")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} days"

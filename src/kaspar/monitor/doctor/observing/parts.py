@@ -1,0 +1,74 @@
+"""A part of a look that fails is missing, and the others go on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.client.admin.session import Admin
+from kaspar.monitor.doctor.observation import Missing
+
+_Result = TypeVar("_Result")
+
+
+class Parts:
+    """What could not be looked at in one look, and which brokers did not respond."""
+
+    def __init__(self) -> None:
+        self.missing: list[Missing] = []
+        self.silent: set[int] = set()
+
+    def read(self, what: str, read: Callable[[], _Result]) -> _Result | None:
+        """None if that part is missing."""
+        try:
+            return read()
+        except (KasparError, OSError) as problem:
+            self.missing.append(Missing(what, sentence_of(problem)))
+            return None
+
+    def read_each(self, what: str, brokers: Iterable[int], read: Callable[[int], _Result]) -> dict[int, _Result]:
+        """Of each broker that responds. One that did not respond once is not asked again in this look: each time would
+        cost its timeout."""
+        found = {}
+        for broker_id in brokers:
+            if broker_id in self.silent:
+                continue
+            try:
+                found[broker_id] = read(broker_id)
+            except (KasparError, OSError) as problem:
+                if _is_silence(problem):
+                    self.silent.add(broker_id)
+                self.missing.append(Missing(f"{what} of broker {broker_id}", sentence_of(problem)))
+        return found
+
+
+def _is_silence(problem: KasparError | OSError) -> bool:
+    if isinstance(problem, Refused):
+        return problem.code is ErrorCode.REQUEST_TIMED_OUT
+    return isinstance(problem, OSError)
+
+
+def sentence_of(problem: KasparError | OSError) -> str:
+    match problem:
+        case Refused() if problem.code.name.endswith("AUTHORIZATION_FAILED"):
+            resource = problem.code.name.removesuffix("_AUTHORIZATION_FAILED").lower().replace("_", " ")
+            return f"not permitted: an ACL for the {resource} is missing"
+        case Refused():
+            return problem.message.rstrip(".") or problem.code.name
+        case OSError():
+            return problem.strerror or str(problem) or type(problem).__name__
+    return str(problem)
+
+
+@contextmanager
+def bounded(admin: Admin, timeout_s: float) -> Iterator[None]:
+    """Around a look: no call waits for a broker for longer than `timeout_s`, and a broker out of reach is part of what
+    is seen."""
+    before = admin.api_timeout_s, admin.client.timeout_s, admin.report_unreachable
+    admin.api_timeout_s = min(timeout_s, before[0])
+    admin.client.timeout_s = min(timeout_s, before[1])
+    admin.report_unreachable = lambda error: None
+    try:
+        yield
+    finally:
+        admin.api_timeout_s, admin.client.timeout_s, admin.report_unreachable = before

@@ -1,0 +1,76 @@
+"""Transactions that are open for long, and those that hang.
+
+Every partition is asked for its high watermark and its last stable offset, in one request for each leader; only where
+they differ is there an open transaction to look at.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from kaspar.base.errors import Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.offsets import OffsetSpec, list_offsets
+from kaspar.client.admin.producers import describe_producers
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.transactions import TransactionDescription, describe_transactions, list_transactions
+from kaspar.client.offsets import READ_COMMITTED
+from kaspar.monitor.doctor.observation import HangingTransactionSeen, OpenTransactionSeen
+from kaspar.tools.transactions.hanging import OpenTransaction, hanging
+
+_MOST_PARTITIONS: Final = 500
+"""Asked for their producers: with more open transactions at once, hanging ones are found among these first."""
+_OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
+
+
+def look_at_open_transactions(admin: Admin, longer_than_ms: int) -> tuple[OpenTransactionSeen, ...]:
+    listed = list_transactions(admin, duration_filter_ms=longer_than_ms)
+    described = describe_transactions(admin, [each.transactional_id for each in listed if each.state in _OPEN])
+    return tuple(
+        OpenTransactionSeen(each.transactional_id, each.state, each.start_time_ms, each.timeout_ms, each.partitions)
+        for each in described.values()
+        if isinstance(each, TransactionDescription) and each.start_time_ms is not None
+    )
+
+
+def look_for_hanging(
+    admin: Admin, partitions: Collection[TopicPartition], silent_since_ms: int
+) -> tuple[HangingTransactionSeen, ...]:
+    """By the rule of kafka-transactions find-hanging."""
+    blocked = _blocked(admin, partitions)[:_MOST_PARTITIONS]
+    if not blocked:
+        return ()
+    candidates = [
+        OpenTransaction(where, each)
+        for where, producers in describe_producers(admin, blocked).items()
+        if not isinstance(producers, Refused)
+        for each in producers
+        if each.transaction_start_offset is not None and each.last_timestamp < silent_since_ms
+    ]
+    if not candidates:
+        return ()
+    listed = list_transactions(admin, producer_ids={each.producer.producer_id for each in candidates})
+    ids = {each.producer_id: each.transactional_id for each in listed}
+    described = describe_transactions(admin, ids.values())
+    expected = {
+        producer_id: found.partitions
+        for producer_id, transactional_id in ids.items()
+        if isinstance(found := described[transactional_id], TransactionDescription)
+    }
+    return tuple(
+        HangingTransactionSeen(each.partition, each.producer.producer_id, each.producer.last_timestamp)
+        for each in hanging(candidates, expected)
+    )
+
+
+def _blocked(admin: Admin, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+    """Those whose last stable offset is below the high watermark. The stable offset is read second: a transaction that
+    ends meanwhile is not taken for an open one."""
+    wanted = dict.fromkeys(partitions, OffsetSpec.LATEST.value)
+    ends = list_offsets(admin, wanted)
+    stable = list_offsets(admin, wanted, isolation_level=READ_COMMITTED)
+    found = []
+    for where in partitions:
+        end, stable_end = ends[where], stable[where]
+        if not isinstance(end, Refused) and not isinstance(stable_end, Refused) and stable_end.offset < end.offset:
+            found.append(where)
+    return found
