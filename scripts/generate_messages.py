@@ -64,6 +64,7 @@ OWN_APIS = {
     "submit_event": (FIRST_OWN_KEY + 2, (0, 0, 0)),
     "write_txn_fences": (FIRST_OWN_KEY + 3, (0, 0, 0)),
     "move_controller": (FIRST_OWN_KEY + 4, (0, 0, 0)),
+    "list_timestamps": (FIRST_OWN_KEY + 5, (0, 0, 0)),
 }
 # Where splitting at capitals and digits loses Kafka's own word.
 RENAMED = {"enable2_pc": "enable_2pc"}

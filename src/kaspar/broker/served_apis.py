@@ -75,6 +75,7 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.SUBMIT_EVENT, 0, 0),
         ServedApi(ApiKey.WRITE_TXN_FENCES, 0, 0),
         ServedApi(ApiKey.MOVE_CONTROLLER, 0, 0),
+        ServedApi(ApiKey.LIST_TIMESTAMPS, 0, 0),
     )
 }
 

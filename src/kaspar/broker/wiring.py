@@ -148,7 +148,7 @@ def _create_partitions(broker: "Broker") -> Handler:
 def _incremental_alter_configs(broker: "Broker") -> Handler:
     from kaspar.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 
-    return IncrementalAlterConfigsHandler(broker.broker_id, broker.controller)
+    return IncrementalAlterConfigsHandler(broker.broker_id, broker.controller, broker.serve_requests)
 
 
 def _describe_client_quotas(broker: "Broker") -> Handler:
@@ -283,6 +283,12 @@ def _compact_topics(broker: "Broker") -> Handler:
     from kaspar.broker.handlers.compact_topics import CompactTopicsHandler
 
     return CompactTopicsHandler(broker.partitions, broker.cleaning, broker.failures)
+
+
+def _list_timestamps(broker: "Broker") -> Handler:
+    from kaspar.broker.handlers.list_timestamps import ListTimestampsHandler
+
+    return ListTimestampsHandler(broker.partitions, broker.threads, broker.failures)
 
 
 def _follow_image(broker: "Broker") -> Handler:
@@ -506,6 +512,7 @@ _FACTORIES: Final[Mapping[ApiKey, Callable[["Broker"], Handler]]] = MappingProxy
         ApiKey.SUBMIT_EVENT: _submit_event,
         ApiKey.WRITE_TXN_FENCES: _write_txn_fences,
         ApiKey.MOVE_CONTROLLER: _move_controller,
+        ApiKey.LIST_TIMESTAMPS: _list_timestamps,
     }
 )
 

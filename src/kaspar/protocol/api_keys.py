@@ -98,6 +98,7 @@ class ApiKey(IntEnum):
     SUBMIT_EVENT = 10002
     WRITE_TXN_FENCES = 10003
     MOVE_CONTROLLER = 10004
+    LIST_TIMESTAMPS = 10005
 
 
 # From here on the APIs are Kaspar's own.
@@ -199,4 +200,5 @@ KNOWN_VERSIONS: dict[ApiKey, tuple[int, int, int]] = {
     ApiKey.SUBMIT_EVENT: (0, 0, 0),
     ApiKey.WRITE_TXN_FENCES: (0, 0, 0),
     ApiKey.MOVE_CONTROLLER: (0, 0, 0),
+    ApiKey.LIST_TIMESTAMPS: (0, 0, 0),
 }

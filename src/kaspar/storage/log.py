@@ -30,7 +30,7 @@ from kaspar.storage.local_log import ColdIndex, LocalLog
 from kaspar.storage.producers.entry import ProducerEntry
 from kaspar.storage.reading import committed_reads, log_reader, time_lookup
 from kaspar.storage.reading.committed_reads import CommittedRead
-from kaspar.storage.reading.time_lookup import TimestampAndOffset
+from kaspar.storage.reading.time_lookup import FirstData, TimestampAndOffset
 from kaspar.storage.retention import Retention
 from kaspar.storage.segments.search import PLACE
 from kaspar.storage.segments.segment import CLOSED, Segment
@@ -390,6 +390,10 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record that is not older than `timestamp`. In a thread: it reads and may decompress."""
         return time_lookup.first_at_or_after(self, timestamp)
+
+    def first_data_batch(self, offset: int) -> FirstData:
+        """The first batch with records of producers at or after `offset`. In a thread: it reads headers."""
+        return time_lookup.first_data_batch(self, offset)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record with the largest timestamp. In a thread: it reads and may decompress."""

@@ -16,6 +16,14 @@ from kaspar.protocol.messages.compact_topics import (
     CompactTopicsTopic,
     CompactTopicsTopicResult,
 )
+from kaspar.protocol.messages.list_timestamps import (
+    ListTimestampsPartition,
+    ListTimestampsPartitionResult,
+    ListTimestampsRequest,
+    ListTimestampsResponse,
+    ListTimestampsTopic,
+    ListTimestampsTopicResult,
+)
 from kaspar.protocol.schema import Message
 from scripts import generate_messages
 from tests.unit.protocol.mutation import mutate
@@ -75,7 +83,16 @@ def test_messages_of_our_own_come_back_as_they_were() -> None:
     )
     response = CompactTopicsResponse(topics=(CompactTopicsTopicResult(name="t", partitions=(partition,)),))
     topic = CompactTopicsTopic(name="t", partitions=(CompactTopicsPartition(partition_index=1, target_offset=5),))
-    for message in (response, CompactTopicsRequest(topics=(topic,))):
+    times = ListTimestampsResponse(
+        topics=(
+            ListTimestampsTopicResult(
+                name="t", partitions=(ListTimestampsPartitionResult(partition_index=1, timestamps=(2**41, -1)),)
+            ),
+        )
+    )
+    offsets = ListTimestampsPartition(partition_index=1, offsets=(0, 2**40))
+    asked = ListTimestampsRequest(topics=(ListTimestampsTopic(name="t", partitions=(offsets,)),))
+    for message in (response, CompactTopicsRequest(topics=(topic,)), times, asked):
         written = write(message, 0)
         assert read(type(message), 0, written) == (message, len(written))
         for end in range(len(written)):

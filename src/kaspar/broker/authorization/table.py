@@ -123,5 +123,6 @@ def guards(settings: CurrentSettings) -> Mapping[ApiKey, Guard]:
             ApiKey.SUBMIT_EVENT: cluster.SUBMIT_EVENT,
             ApiKey.WRITE_TXN_FENCES: cluster.WRITE_TXN_FENCES,
             ApiKey.MOVE_CONTROLLER: cluster.MOVE_CONTROLLER,
+            ApiKey.LIST_TIMESTAMPS: topics.LIST_TIMESTAMPS,
         }
     )

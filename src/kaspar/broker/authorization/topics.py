@@ -56,6 +56,12 @@ from kaspar.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from kaspar.protocol.messages.list_timestamps import (
+    ListTimestampsPartitionResult,
+    ListTimestampsResponse,
+    ListTimestampsTopic,
+    ListTimestampsTopicResult,
+)
 from kaspar.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -107,6 +113,16 @@ def _no_producers(topic: TopicRequest, code: ErrorCode) -> TopicResponse:
     )
 
 
+def _no_timestamps(topic: ListTimestampsTopic, code: ErrorCode) -> ListTimestampsTopicResult:
+    return ListTimestampsTopicResult(
+        name=topic.name,
+        partitions=tuple(
+            ListTimestampsPartitionResult(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ),
+    )
+
+
 def _not_compacted(topic: CompactTopicsTopic, code: ErrorCode) -> CompactTopicsTopicResult:
     return CompactTopicsTopicResult(
         name=topic.name,
@@ -143,6 +159,14 @@ DESCRIBE_PRODUCERS: Final[Guard] = Each(
     _no_producers,
     lambda refused: DescribeProducersResponse(topics=refused),
     in_place=True,
+)
+LIST_TIMESTAMPS: Final[Guard] = Each(
+    need(AclOperation.DESCRIBE, ResourceType.TOPIC),
+    "topics",
+    "topics",
+    _name,
+    _no_timestamps,
+    lambda refused: ListTimestampsResponse(topics=refused),
 )
 COMPACT_TOPICS: Final[Guard] = Each(
     need(AclOperation.ALTER, ResourceType.TOPIC),

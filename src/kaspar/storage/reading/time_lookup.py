@@ -1,15 +1,16 @@
 """Finds offsets by timestamp: through the time index to a position near it, along the batches, then into one batch.
+And the reverse, by headers of batches only.
 
-Both look-ups read files and may decompress a batch, so they are for a thread.
+All look-ups read files, and those by timestamp may decompress a batch, so they are for a thread.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import NO_EPOCH, LeaderEpoch, Offset
-from kaspar.records import iter_records
+from kaspar.records import HEADER_SIZE, BatchHeader, iter_records, read_header
 from kaspar.storage.disk.file_names import LOG, TIME_INDEX
 from kaspar.storage.local_log import LocalLog
 from kaspar.storage.reading.log_reader import ReadableLog
@@ -19,12 +20,30 @@ from kaspar.storage.segments.segment import Segment
 from kaspar.storage.segments.segment_list import Segments
 
 _CHUNK_BYTES = 64 << 10
+_MOST_HEADERS: Final = 1_000
+"""How many batches without records a look-up by offset passes before it gives up."""
+
+_Found = TypeVar("_Found")
 
 
 class TimestampAndOffset(NamedTuple):
     timestamp: int
     offset: Offset
     leader_epoch: LeaderEpoch
+
+
+class FirstData(NamedTuple):
+    """The first batch with records of producers at or after an offset."""
+
+    is_known: bool
+    """False if the search was given up: there are too many batches without such records."""
+    batch: TimestampAndOffset | None = None
+    """None if there is no such batch. The offset is that of the record, the timestamp that of the batch's first."""
+
+
+def first_data_batch(owner: ReadableLog, offset: int) -> FirstData:
+    """Markers of transactions, and batches that compaction has emptied, are passed over."""
+    return _retried(owner, lambda segments: _first_data(owner, segments, max(offset, owner.log_start_offset)))
 
 
 def first_at_or_after(owner: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
@@ -37,7 +56,7 @@ def with_max_timestamp(owner: ReadableLog) -> TimestampAndOffset | None:
     return _retried(owner, lambda segments: _with_max_in(owner, segments))
 
 
-def _retried(owner: ReadableLog, look: Callable[[Segments], TimestampAndOffset | None]) -> TimestampAndOffset | None:
+def _retried(owner: ReadableLog, look: Callable[[Segments], _Found]) -> _Found:
     """Look again if segments were deleted or cleaned meanwhile: an index and its segment belong together."""
     local = owner.local
     while True:
@@ -110,3 +129,45 @@ def _search(owner: ReadableLog, segment: Segment, begin: int, timestamp: int) ->
         return None
     finally:
         directory.readers.release(handle)
+
+
+def _first_data(owner: ReadableLog, segments: Segments, offset: int) -> FirstData:
+    headers_left = _MOST_HEADERS
+    for segment in segments.all[segments.slot_of(offset) :]:
+        batch, headers_left = _first_data_in(owner, segment, offset, headers_left)
+        if batch is not None:
+            return FirstData(True, batch)
+        if not headers_left:
+            return FirstData(False)
+    return FirstData(True)
+
+
+def _first_data_in(
+    owner: ReadableLog, segment: Segment, offset: int, headers_left: int
+) -> tuple[TimestampAndOffset | None, int]:
+    """What was found, and how many more headers may be read."""
+    directory = owner.local.directory
+    handle = directory.readers.acquire(segment, segment.path(LOG))
+    try:
+        size = segment.size
+        position = locate(directory.readers, segment, handle, offset, size, directory.waiting)
+        while position is not None and position < size and headers_left:
+            head = directory.files.pread(handle.fd, HEADER_SIZE, position)
+            if len(head) < HEADER_SIZE:  # the file was truncated meanwhile
+                break
+            header = read_header(head, 0)
+            if header.count and not header.is_control:
+                epoch = LeaderEpoch(header.leader_epoch) if header.leader_epoch >= 0 else NO_EPOCH
+                found = Offset(max(offset, header.base_offset))
+                return TimestampAndOffset(_time_of(header), found, epoch), headers_left
+            position += header.size
+            headers_left -= 1
+        return None, headers_left
+    finally:
+        directory.readers.release(handle)
+
+
+def _time_of(header: BatchHeader) -> int:
+    if header.is_log_append_time or header.delete_horizon_ms is not None:
+        return header.max_timestamp
+    return header.base_timestamp

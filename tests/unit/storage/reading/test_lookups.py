@@ -8,8 +8,19 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.records import Codec
 from kaspar.storage import Log
+from kaspar.storage.reading import time_lookup
 from kaspar.storage.truncation import truncate_fully_and_start_at, truncate_to
-from tests.unit.storage.logs import NOW_MS, LogFolder, append, append_values, log_config, make_batch, read_values
+from tests.unit.storage.logs import (
+    NOW_MS,
+    LogFolder,
+    append,
+    append_transactional,
+    append_values,
+    end_transaction,
+    log_config,
+    make_batch,
+    read_values,
+)
 
 DAY_MS = 86_400_000
 
@@ -57,6 +68,47 @@ def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
     log = LogFolder(tmp_path).log
     assert log.offset_for_timestamp(0) is None
     assert log.offset_of_max_timestamp() is None
+
+
+@pytest.mark.parametrize(("offset", "at"), [(0, 0), (1, 0), (2, 10), (5, 5), (16, 50), (31, 100)])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_the_time_of_an_offset_is_that_of_its_batch(folder: LogFolder, offset: int, at: int, reopened: bool) -> None:
+    log = folder.reopen(clean=True) if reopened else folder.log
+    found = log.first_data_batch(offset)
+    assert found.is_known
+    assert found.batch == (NOW_MS + at, offset, offset // 16)
+
+
+def test_below_the_start_the_first_record_counts(folder: LogFolder) -> None:
+    folder.log.advance_log_start_offset(9)
+    assert folder.log.first_data_batch(2).batch == (NOW_MS + 20, 9, 0)
+
+
+def test_behind_the_last_record_there_is_no_batch(folder: LogFolder) -> None:
+    assert folder.log.first_data_batch(32) == (True, None)
+
+
+def test_markers_of_transactions_are_no_data(tmp_path: Path) -> None:
+    log = LogFolder(tmp_path).log
+    append_transactional(log, 7, 0)
+    end_transaction(log, 7, committed=True)
+    marker = log.log_end_offset - 1
+    assert log.first_data_batch(marker) == (True, None)
+    append_values(log, b"next", timestamp=NOW_MS + 5)
+    found = log.first_data_batch(marker)
+    assert found.batch is not None
+    assert (found.batch.timestamp, found.batch.offset) == (NOW_MS + 5, marker + 1)
+
+
+def test_a_search_along_too_many_markers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_lookup, "_MOST_HEADERS", 3)
+    log = LogFolder(tmp_path).log
+    append_transactional(log, 7, 0)
+    for _ in range(2):
+        end_transaction(log, 7, committed=True)
+    assert log.first_data_batch(1) == (True, None)
+    end_transaction(log, 7, committed=True)
+    assert log.first_data_batch(1) == (False, None)
 
 
 @pytest.fixture
