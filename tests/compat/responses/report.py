@@ -37,7 +37,8 @@ longer there.
 
 A client looks at ApiVersions before it uses an API, so it sees what it would see with an older Kafka. Kaspar's own APIs
 (keys from 10000 on) are not announced either: CompactTopics, MoveController and ListTimestamps, which `kaspar compact`,
-`kaspar controller` and the monitor use, and those between brokers. Kafka closes the connection of a client that requests one.
+`kaspar controller` and the monitor use, and those between brokers. Kafka closes the connection of a client that
+requests one.
 """
 
 _OF_COMMITS = DIVISIONS[ApiKey.OFFSET_COMMIT][0].at_once
