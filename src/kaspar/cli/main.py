@@ -56,6 +56,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
     },
     "Look after a cluster": {
+        "doctor": Entry("kaspar.cli.doctor", "Say what is wrong with a cluster or soon will be, and what mends it."),
         "cluster": Entry("kaspar.cli.cluster", "Show a cluster: its brokers, its health, its metadata."),
         "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
         "metadata": Entry("kaspar.cli.metadata", "Metadata that a broker keeps: show, move, adopt from Apache Kafka."),

@@ -113,11 +113,11 @@ class Output:
             print(f"kaspar: {failure.sentence}", file=sys.stderr)
         return worst(failure.exit_code for failure in failures)
 
-    def heading(self, text: str) -> None:
-        """Above the parts of a description."""
+    def heading(self, text: str, *, style: str = "bold") -> None:
+        """Above the parts of a description. The style is one of rich, for terminals."""
         text = printable(text)
         if sys.stdout.isatty():
-            self._console().print(text, style="bold", highlight=False, markup=False)
+            self._console().print(text, style=style, highlight=False, markup=False)
         else:
             print(text)
 
