@@ -14,7 +14,7 @@ A cluster that cannot be reached leaves what was known as it is, and is asked le
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.base.clock import Clock, SystemClock
 from kaspar.base.errors import KasparError
@@ -22,7 +22,9 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.monitor.canary import Canary, CanaryReport
 from kaspar.monitor.changes import Changes, Watcher
+from kaspar.monitor.checkups import Checkups
 from kaspar.monitor.cluster import read_cluster
+from kaspar.monitor.doctor import Finding
 from kaspar.monitor.lag.book import LagBook
 from kaspar.monitor.lag.rounds import LagRounds
 from kaspar.monitor.scraping.pages import MetricsPages
@@ -30,9 +32,6 @@ from kaspar.monitor.scraping.rates import Rates
 from kaspar.monitor.sessions import AdminThread
 from kaspar.monitor.settings import MonitorConfig
 from kaspar.monitor.views import ClusterSnapshot
-
-if TYPE_CHECKING:
-    from kaspar.monitor.doctor.findings import Finding
 
 log = get_log(__name__)
 
@@ -56,6 +55,7 @@ class Monitor:
         """The doctor's, of its last look."""
         self._pages = MetricsPages(settings)
         self._admin = AdminThread(config.new_admin, "admin")
+        self._checkups = Checkups(config)
         self._rounds = LagRounds(settings, AdminThread(config.new_admin, "lag"), self.lag, self.clock)
         self._canary = Canary(settings, config.client, clock=self.clock) if settings.canary_enable else None
         self._changes = Changes()
@@ -71,6 +71,7 @@ class Monitor:
             asyncio.create_task(self._repeat("cluster", self.read_cluster, lambda: settings.cluster_interval_ms)),
             asyncio.create_task(self._repeat("lag", self.read_lag, lambda: settings.lag_interval_ms)),
             asyncio.create_task(self._repeat("rates", self.read_rates, self._rates_interval_ms)),
+            asyncio.create_task(self._repeat("doctor", self.read_findings, lambda: settings.doctor_interval_ms)),
         ]
 
     async def stop(self) -> None:
@@ -80,7 +81,7 @@ class Monitor:
         self._tasks = []
         if self._canary is not None:
             await self._canary.stop()
-        await asyncio.gather(self._admin.close(), self._rounds.close(), self._pages.close())
+        await asyncio.gather(self._admin.close(), self._rounds.close(), self._checkups.close(), self._pages.close())
 
     @property
     def canary(self) -> CanaryReport | None:
@@ -128,6 +129,13 @@ class Monitor:
         pages = await self._pages.read()
         self.rates.add_pages(pages, self.clock.now_ms())
         return bool(pages)
+
+    async def read_findings(self) -> bool:
+        try:
+            self.findings = await self._checkups.run()
+        except (KasparError, OSError):  # read_cluster reports why
+            return False
+        return True
 
     def _rates_interval_ms(self) -> int:
         settings = self.config.settings

@@ -110,7 +110,16 @@ class RatesSettings(Settings):
     rates_history_ms: int = setting(LONG, 3_600_000, at_least(1), doc="How far back rates reach.")
 
 
-class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, CanarySettings, WebSettings):
+class DoctorSettings(Settings):
+    doctor_interval_ms: int = setting(
+        LONG,
+        60_000,
+        at_least(1_000),
+        doc="How often the doctor looks at the cluster; its findings are of several looks.",
+    )
+
+
+class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, CanarySettings, DoctorSettings, WebSettings):
     listeners: tuple[str, ...] = listeners_setting(8000)
     passed_on = ("client.",)
 

@@ -6,30 +6,23 @@ Groups that do not exist any more, and partitions of deleted topics, are forgott
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import GroupOffset, GroupOffsets
 from kaspar.client.admin.groups import GroupListing
+from kaspar.client.admin.timestamps import RecordAt
 from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, OffsetsRead, Owners
 from kaspar.monitor.lag.rules import Thresholds, completeness, group_status, partition_status
 from kaspar.monitor.lag.windows import CommitWindow, EndWindow, lags
 from kaspar.monitor.views import GroupLag, PartitionLag
 
 
-class Position(NamedTuple):
-    """Of the next record that a group reads."""
-
-    where: TopicPartition
-    offset: int
-
-
 @dataclass(frozen=True, slots=True)
 class RecordTimes:
     """When records were written, by the broker's own index."""
 
-    written_at_ms: Mapping[Position, int]
-    nothing_left: frozenset[Position] = frozenset()
+    written_at_ms: Mapping[RecordAt, int]
+    nothing_left: frozenset[RecordAt] = frozenset()
     """Where only markers of transactions follow, which no consumer is shown."""
 
 
@@ -62,7 +55,7 @@ class Evaluator:
         """Forget what was seen of it. If it still exists, it begins anew with the next round."""
         return self._groups.pop(group, None) is not None or self._windows.pop(group, None) is not None
 
-    def observe(self, read: OffsetsRead) -> list[Position]:
+    def observe(self, read: OffsetsRead) -> list[RecordAt]:
         """Remember a round. Returns where groups have records to read, for `evaluate` to know since when."""
         now_ms = read.at_ms
         for where in read.gone:
@@ -70,7 +63,7 @@ class Evaluator:
         for where, ends in read.ends.items():
             self._ends.setdefault(where, EndWindow(self._rules.thresholds.intervals)).observe(ends, now_ms)
         self._forget_deleted(read)
-        late: dict[Position, None] = {}
+        late: dict[RecordAt, None] = {}
         for group, offsets in read.commits.items():
             windows = self._windows.setdefault(group, {})
             for where in windows.keys() - offsets.keys():
@@ -82,7 +75,7 @@ class Evaluator:
                     windows[where] = CommitWindow(self._rules.thresholds.intervals, self._rules.min_distance_ms)
                 windows[where].observe(commit.offset, commit.metadata, commit.leader_epoch, read.ends[where], now_ms)
                 if commit.offset < read.ends[where].high_watermark:
-                    late[Position(where, commit.offset)] = None
+                    late[RecordAt(where, commit.offset)] = None
         return list(late)
 
     def evaluate(self, read: OffsetsRead, times: RecordTimes = UNKNOWN_TIMES) -> dict[str, GroupLag]:
@@ -126,7 +119,7 @@ class Evaluator:
         commits = self._windows[group][where].commits
         ends = self._ends[where]
         lag, stable_lag = lags(commit.offset, ends.latest)
-        position = Position(where, commit.offset)
+        position = RecordAt(where, commit.offset)
         nothing_left = position in times.nothing_left
         owner = self._owners.get(group, {}).get(where)
         status = partition_status(
@@ -193,7 +186,7 @@ def group_lag(
     )
 
 
-def _seconds_behind(position: Position, ends: EndWindow, times: RecordTimes, now_ms: int) -> float | None:
+def _seconds_behind(position: RecordAt, ends: EndWindow, times: RecordTimes, now_ms: int) -> float | None:
     written_at_ms: float | None = times.written_at_ms.get(position)
     if written_at_ms is None:
         written_at_ms = ends.written_at_ms(position.offset)

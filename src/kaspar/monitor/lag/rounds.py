@@ -11,6 +11,7 @@ from kaspar.monitor.lag.book import LagBook
 from kaspar.monitor.lag.evaluation import EvaluationRules, Evaluator
 from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, GroupFilter, OffsetsRead, read_offsets, read_owners
 from kaspar.monitor.lag.rules import Thresholds
+from kaspar.monitor.lag.times import IndexTimes
 from kaspar.monitor.lag.windows import Ends
 from kaspar.monitor.sessions import AdminThread
 from kaspar.monitor.settings import LagSettings
@@ -32,6 +33,7 @@ class LagRounds:
         self._book = book
         self._clock = clock
         self._owners_at_ms = 0
+        self._times = IndexTimes(clock)
         self._evaluator = Evaluator(
             EvaluationRules(
                 Thresholds(
@@ -65,9 +67,9 @@ class LagRounds:
     def _round(self, admin: Admin, also: Collection[TopicPartition]) -> _Result:
         started = self._clock.monotonic()
         read = read_offsets(admin, self._filter, also=also, now_ms=self._clock.now_ms())
-        self._evaluator.observe(read)
+        late = self._evaluator.observe(read)
         self._maybe_read_owners(admin, read)
-        groups = self._evaluator.evaluate(read)
+        groups = self._evaluator.evaluate(read, self._times.read(admin, late))
         ends = {where: each.latest for where, each in self._evaluator.ends.items()}
         duration_ms = (self._clock.monotonic() - started) * 1000
         return _Result(

@@ -1,0 +1,41 @@
+"""The doctor's looks at the cluster, once in a while, and what they find together."""
+
+from base64 import b64encode
+from collections import deque
+from typing import Final
+
+from kaspar.client.admin.session import Admin
+from kaspar.monitor.doctor import Access, Doctor, Finding, Observation, findings
+from kaspar.monitor.doctor.observing.pages import PageAddress
+from kaspar.monitor.sessions import AdminThread
+from kaspar.monitor.settings import MonitorConfig, MonitorSettings, metrics_pages
+
+_LOOKS: Final = 10
+"""Findings are of the last ones: trends need some time, and what was mended must not be shown for long."""
+
+
+class Checkups:
+    def __init__(self, config: MonitorConfig) -> None:
+        self._doctor = Doctor(Access(config.settings.bootstrap_servers), _pages(config.settings))
+        self._admin = AdminThread(config.new_admin, "doctor")
+        self._looks: deque[Observation] = deque(maxlen=_LOOKS)
+
+    async def run(self) -> tuple[Finding, ...]:
+        """Raises KasparError or OSError if the cluster cannot be described."""
+        return await self._admin.call(self._look)
+
+    def _look(self, admin: Admin) -> tuple[Finding, ...]:
+        self._looks.append(self._doctor.look(admin))
+        return findings(tuple(self._looks))
+
+    async def close(self) -> None:
+        await self._admin.close()
+
+
+def _pages(settings: MonitorSettings) -> dict[int, PageAddress]:
+    user = settings.kaspar_metrics_user
+    secret = b64encode(f"{user}:{settings.kaspar_metrics_password or ''}".encode()).decode()
+    return {
+        broker: PageAddress(url, f"Basic {secret}" if user else None, settings.kaspar_metrics_ca_location or None)
+        for broker, url in metrics_pages(settings.kaspar_metrics_urls).items()
+    }
