@@ -70,6 +70,7 @@ class UpOptions:
     """Of services, by their names."""
     without: str | None
     only: str | None
+    pipelines: Path | None
 
     @property
     def services(self) -> "ServiceWishes":
@@ -135,6 +136,12 @@ def service_port_options(function: Callable[..., int]) -> Callable[..., int]:
     help=f"Leave these services out, now and at later starts; of {', '.join(SERVICES)}, separated by commas.",
 )
 @click.option("--only", metavar="SERVICES", help="Run these services, now and at later starts, and no others.")
+@click.option(
+    "--pipelines",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the pipelines that the console shows (default: that of 'kaspar pipeline'). Not kept.",
+)
 def command(folder: Path, **given: Any) -> int:
     from kaspar.supervisor.folder import Folder
 
@@ -240,7 +247,7 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
         services=services,
         left_out=wishes.left_out(earlier),
     )
-    members = make_members(folder, plan, overrides)
+    members = make_members(folder, plan, overrides, pipelines=options.pipelines)
     for sentence in warnings_about(overrides):
         print(f"kaspar: {sentence}", file=sys.stderr)
     return members

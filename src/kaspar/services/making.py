@@ -16,7 +16,7 @@ def make_services(settings: Mapping[str, Values]) -> Sequence[HostedService]:
     services: dict[str, HostedService] = {}
     for name, values in settings.items():
         check_installed(name)
-        services[name] = _MAKERS[name](values)
+        services[name] = _MAKERS[name](values, services)
     return tuple(services.values())
 
 
@@ -26,17 +26,31 @@ def warnings_about(service: HostedService, values: Values) -> list[str]:
     return settings.warnings_about(values)
 
 
-def _make_registry(values: Values) -> HostedService:
+Made = Mapping[str, HostedService]
+"""What is in the same process already, by name."""
+
+
+def _make_registry(values: Values, beside: Made) -> HostedService:
     from kaspar.registry.running import RegistryServer
     from kaspar.registry.settings import RegistryConfig
 
     return RegistryServer(RegistryConfig.of(values))
 
 
-def _make_rest(values: Values) -> HostedService:
+def _make_rest(values: Values, beside: Made) -> HostedService:
     from kaspar.rest.running import RestServer
 
     return RestServer(values)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Values], HostedService]]] = {"registry": _make_registry, "rest": _make_rest}
+def _make_monitor(values: Values, beside: Made) -> HostedService:
+    from kaspar.monitor.running import MonitorServer
+
+    return MonitorServer(values)
+
+
+_MAKERS: Final[Mapping[str, Callable[[Values, Made], HostedService]]] = {
+    "registry": _make_registry,
+    "rest": _make_rest,
+    "monitor": _make_monitor,
+}

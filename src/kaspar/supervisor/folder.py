@@ -3,7 +3,7 @@
 cluster.json       the plan, kept for later starts
 supervisor.json    what runs: for `kaspar status` and `kaspar stop`; not there when nothing runs
 lock               held by the supervisor while it runs
-broker-1/          server.properties, broker.log, data/
+broker-1/          server.properties, broker.log, data/, logs/ (server.log, controller.log and others)
 zookeeper-1/       zoo.cfg, output.log, data/ (with zookeeper.log)
 services/          registry.properties, rest.properties, services.log
 security/          of a secured cluster: certificates, keys and passwords

@@ -76,9 +76,11 @@ def make_members(
     *,
     options: ServerOptions | None = None,
     with_metrics: bool = True,
+    pipelines: Path | None = None,
 ) -> Members:
     """Writes their files, and the plan before them: an interrupted first start leaves a folder that the next one takes
-    up. Raises KasparError with a sentence, before anything is written, if they could not start.
+    up. `pipelines` is the folder of those that the console shows, if not the user's own. Raises KasparError with a
+    sentence, before anything is written, if they could not start.
     """
     settings = {
         broker: broker_settings(
@@ -102,7 +104,7 @@ def make_members(
         _broker(folder, broker, values, None if with_metrics else contacts[broker.id])
         for broker, values in settings.items()
     ]
-    services = (_services(folder, plan),) if plan.services else ()
+    services = (_services(folder, plan, pipelines),) if plan.services else ()
     return Members(plan, tuple(brokers), tuple(servers), contacts, services)
 
 
@@ -130,13 +132,13 @@ def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], conta
     return Member(f"broker {broker.id}", broker.id, child, problem)
 
 
-def _services(folder: Folder, plan: ClusterPlan) -> Member:
+def _services(folder: Folder, plan: ClusterPlan, pipelines: Path | None) -> Member:
     """One process for all of them. It starts beside the brokers, and waits for what it needs of them."""
     own = folder.services
     command = [sys.executable, "-m", "kaspar.services"]
     for service in plan.services:
         file = own / f"{service.name}.properties"
-        _write_secret(file, properties_text(service_settings(folder, plan, service), SERVICE_HEAD))
+        _write_secret(file, properties_text(service_settings(folder, plan, service, pipelines), SERVICE_HEAD))
         command += [f"--{service.name}", str(file)]
     if plan.is_secured:
         command += ["--after", str(created_file(folder))]

@@ -1,15 +1,19 @@
 """The settings files of the HTTP services of a cluster on one machine.
 
 In a secured cluster callers log in by HTTPS as one of its first users. The REST proxy passes that on, so that a caller
-may do on the brokers what the user may; the registry is itself the user `client`.
+may do on the brokers what the user may. The registry is itself the user `client`; the monitor, which looks at
+everything, is `admin`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
 
 from kaspar.supervisor.client_settings import Access
 from kaspar.supervisor.folder import Folder
 from kaspar.supervisor.plan import HOST, ClusterPlan, ServicePlan
 from kaspar.supervisor.security import (
+    ADMIN,
     CLIENT,
     client_access,
     http_users_file,
@@ -18,11 +22,17 @@ from kaspar.supervisor.security import (
 )
 from kaspar.supervisor.settings import MOST_REPLICAS
 
+_WITHOUT_END_MS: Final = str(2**31 - 1)
+"""The registry waits for its brokers: if it gave up, the services beside it would end, too."""
 
-def service_settings(folder: Folder, plan: ClusterPlan, service: ServicePlan) -> dict[str, str]:
-    access = _client_access(folder, plan)
-    served = {"listeners": f"{'http' if access is None else 'https'}://{HOST}:{service.port}"}
-    if access is not None:
+
+def service_settings(
+    folder: Folder, plan: ClusterPlan, service: ServicePlan, pipelines: Path | None = None
+) -> dict[str, str]:
+    """`pipelines` is the folder of those that the console shows, if not the user's own."""
+    access = {each.user: each for each in client_access(folder, plan)} if plan.is_secured else {}
+    served = {"listeners": f"{'https' if plan.is_secured else 'http'}://{HOST}:{service.port}"}
+    if plan.is_secured:
         served |= {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(services_certificate(folder)),
@@ -31,20 +41,15 @@ def service_settings(folder: Folder, plan: ClusterPlan, service: ServicePlan) ->
             "authentication.method": "BASIC",
             "kaspar.http.credentials.file": str(http_users_file(folder)),
         }
-    own = _registry(plan, access) if service.name == "registry" else _rest(plan, access)
-    return served | own
-
-
-def _client_access(folder: Folder, plan: ClusterPlan) -> Access | None:
-    if not plan.is_secured:
-        return None
-    return next(access for access in client_access(folder, plan) if access.user == CLIENT)
+    user, own_settings = _SETTINGS[service.name]
+    return served | own_settings(plan, access.get(user))
 
 
 def _registry(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
     values = {
         "kafkastore.bootstrap.servers": plan.bootstrap_servers,
         "kafkastore.topic.replication.factor": str(min(MOST_REPLICAS, len(plan.brokers))),
+        "kafkastore.init.timeout.ms": _WITHOUT_END_MS,
     }
     if access is not None:
         values |= _prefixed("kafkastore.", access.java) | {"inter.instance.protocol": "https"}
@@ -68,5 +73,19 @@ def _rest(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
     return values
 
 
+def _monitor(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
+    pages = ",".join(f"{broker.id}=http://{broker.metrics_address}/metrics" for broker in plan.brokers)
+    values = {"bootstrap.servers": plan.bootstrap_servers, "kaspar.metrics.urls": pages, "canary.enable": "true"}
+    return values | ({} if access is None else _prefixed("client.", access.java))
+
+
 def _prefixed(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
     return {f"{prefix}{name}": value for name, value in properties.items() if name != "bootstrap.servers"}
+
+
+_SETTINGS: Final[Mapping[str, tuple[str, Callable[[ClusterPlan, Access | None], dict[str, str]]]]] = {
+    "registry": (CLIENT, _registry),
+    "rest": (CLIENT, _rest),
+    "monitor": (ADMIN, _monitor),
+}
+"""Of each service: the user that it is in a secured cluster, and its own settings."""

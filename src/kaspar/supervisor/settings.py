@@ -14,11 +14,15 @@ SESSION_TIMEOUT_MS: Final = 6_000
 CONNECTION_TIMEOUT_MS: Final = 60_000
 """Brokers start beside ZooKeeper, and Java takes its time on a busy machine."""
 
+LOGS: Final = "logs"
+"""Beside the data of each broker."""
+
 MOST_REPLICAS: Final = 3
 DIFFERENT_FOR_EACH_BROKER: Final = frozenset(
     {
         "advertised.listeners",
         "broker.id",
+        "kaspar.log.dir",
         "kaspar.log.file",
         "kaspar.metrics.listener",
         "listeners",
@@ -47,6 +51,7 @@ def broker_settings(
         "node.id": str(broker.id),
         "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
         "log.dirs": str(data_dir),
+        "kaspar.log.dir": str(data_dir.with_name(LOGS)),
         "kaspar.metrics.listener": broker.metrics_address if with_metrics else "",
         "group.initial.rebalance.delay.ms": "0",  # as in the settings that come with Kafka: nobody waits for members
         **replication_settings(len(plan.brokers)),

@@ -8,6 +8,9 @@
     with Broker(registry=True, rest=True) as broker:  # needs kaspar[rest]
         client = SchemaRegistryClient({"url": broker.registry_url})
 
+    with Broker(console=True, monitor=True) as broker:  # needs kaspar[console]
+        print(broker.console_url)
+
     with Cluster(brokers=3) as cluster:  # needs Java and kaspar[spark]
         cluster.kill(cluster.controller_id())
 

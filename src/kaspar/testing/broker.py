@@ -23,6 +23,7 @@ import uvloop
 
 from kaspar.base.errors import KasparError
 from kaspar.config import BrokerSettings
+from kaspar.supervisor.ports import free_ports
 from kaspar.testing.services import Services
 
 START_TIMEOUT_S = 60.0
@@ -45,10 +46,14 @@ class Broker:
         overrides: Mapping[str, str] | None = None,
         registry: bool = False,
         rest: bool = False,
+        monitor: bool = False,
+        console: bool = False,
     ) -> None:
-        """`registry` and `rest` run the schema registry (`registry_url`) and the REST proxy (`rest_url`) beside it."""
+        """Beside it run, if they are asked for, the schema registry (`registry_url`), the REST proxy (`rest_url`), the
+        monitor (`monitor_url`) and the console (`console_url`)."""
         self.process = process
-        self._services = Services(registry=registry, rest=rest)
+        self._services = Services(registry=registry, rest=rest, monitor=monitor, console=console)
+        self._metrics_address = f"127.0.0.1:{next(free_ports())}" if self._services.read_metrics else ""
         self._removes_data = data_dir is None
         self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
         self._port = port
@@ -76,14 +81,14 @@ class Broker:
             "node.id": "1",
             "log.dirs": str(self.data_dir),
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
-            "kaspar.metrics.listener": "",
+            "kaspar.metrics.listener": self._metrics_address,
             **self._services.broker_settings,
             **self._overrides,
         }
         running = _InProcess(values) if self.process else _InThread(values)
         self._port = running.port
         self._running = running
-        self._services.start(self.bootstrap_servers)
+        self._services.start(self.bootstrap_servers, {1: self._metrics_address} if self._metrics_address else {})
 
     @property
     def port(self) -> int:
@@ -102,6 +107,16 @@ class Broker:
     def rest_url(self) -> str:
         """Of the REST proxy, with `rest=True`."""
         return self._services.url("rest")
+
+    @property
+    def monitor_url(self) -> str:
+        """Of the monitor, with `monitor=True`."""
+        return self._services.url("monitor")
+
+    @property
+    def console_url(self) -> str:
+        """Of the console, with `console=True`."""
+        return self._services.url("console")
 
     @property
     def pid(self) -> int:

@@ -65,19 +65,22 @@ class Cluster:
         secure: bool = False,
         registry: bool = False,
         rest: bool = False,
+        monitor: bool = False,
+        console: bool = False,
     ) -> None:
         """`port` is that of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`).
-        `secure`: as `kaspar up --secure`; `client_settings()` has what librdkafka needs. `registry` and `rest` run the
-        schema registry (`registry_url`) and the REST proxy (`rest_url`) beside brokers that are not secured."""
-        if secure and (registry or rest):
+        `secure`: as `kaspar up --secure`; `client_settings()` has what librdkafka needs. The schema registry
+        (`registry_url`), the REST proxy (`rest_url`), the monitor (`monitor_url`) and the console (`console_url`) run,
+        if they are asked for, beside brokers that are not secured."""
+        self._services = Services(registry=registry, rest=rest, monitor=monitor, console=console)
+        if secure and self._services.names:
             raise KasparError("the services of a Cluster reach brokers that are not secured only")
-        self._services = Services(registry=registry, rest=rest)
         self._removes_data = data_dir is None
         self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
         self._folder = Folder(self.data_dir)
         self._overrides = dict(overrides or {})
         self._wanted = (brokers, zookeepers, port)
-        self._metrics = metrics
+        self._metrics = metrics or self._services.read_metrics
         self._secure = secure
         self._members: Members | None = None
         self._locked = contextlib.ExitStack()
@@ -115,7 +118,8 @@ class Cluster:
         self.wait_complete()
         if members.plan.is_secured:
             create_users(self._folder, members.contacts)
-        self._services.start(self.bootstrap_servers)
+        pages = {each.id: each.metrics_address for each in members.plan.brokers} if self._metrics else {}
+        self._services.start(self.bootstrap_servers, pages)
 
     def _prepare(self) -> Members:
         brokers, zookeepers, port = self._wanted
@@ -198,6 +202,16 @@ class Cluster:
     def rest_url(self) -> str:
         """Of the REST proxy, with `rest=True`."""
         return self._services.url("rest")
+
+    @property
+    def monitor_url(self) -> str:
+        """Of the monitor, with `monitor=True`."""
+        return self._services.url("monitor")
+
+    @property
+    def console_url(self) -> str:
+        """Of the console, with `console=True`."""
+        return self._services.url("console")
 
     @property
     def zookeeper_connect(self) -> str:

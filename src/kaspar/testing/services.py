@@ -1,7 +1,7 @@
-"""The services of `Broker(registry=True, rest=True)` and of `Cluster`: in a thread of this process, on free ports."""
+"""The services of `Broker(registry=True, ...)` and of `Cluster`: in a thread of this process, on free ports."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.supervisor.ports import free_ports
@@ -10,26 +10,38 @@ if TYPE_CHECKING:
     from kaspar.web.host_thread import HostThread
     from kaspar.web.hosting import HostedService
 
+_READ_PAGES: Final = {"monitor", "console"}
+
 
 class Services:
-    """None, one or both. They keep their ports when they are started again."""
+    """Those with these names. They keep their ports when they are started again."""
 
-    def __init__(self, *, registry: bool, rest: bool) -> None:
-        names = [name for name, wanted in (("registry", registry), ("rest", rest)) if wanted]
+    def __init__(self, **wanted: bool) -> None:
+        names = [name for name, is_wanted in wanted.items() if is_wanted]
         self._urls = {name: f"http://127.0.0.1:{port}" for name, port in zip(names, free_ports(), strict=False)}
         self._running: HostThread | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._urls)
+
+    @property
+    def read_metrics(self) -> bool:
+        """Whether one of them reads the metrics pages of brokers."""
+        return not _READ_PAGES.isdisjoint(self._urls)
 
     @property
     def broker_settings(self) -> Mapping[str, str]:
         """With which a registry elects its leader, itself, at once."""
         return {"group.initial.rebalance.delay.ms": "0"} if "registry" in self._urls else {}
 
-    def start(self, bootstrap_servers: str) -> None:
-        """Return when they serve. Those that run already, because a broker was killed under them, go on."""
+    def start(self, bootstrap_servers: str, metrics: Mapping[int, str]) -> None:
+        """Return when they serve. Those that run already, because a broker was killed under them, go on. `metrics` are
+        the addresses of the brokers' metrics pages, by their ids."""
         if self._urls and self._running is None:
             from kaspar.web.host_thread import HostThread
 
-            running = HostThread(_services(self._urls, bootstrap_servers))
+            running = HostThread(_services(self._urls, bootstrap_servers, metrics))
             running.start()
             self._running = running
 
@@ -44,13 +56,16 @@ class Services:
             running.stop()
 
 
-def _services(urls: Mapping[str, str], bootstrap_servers: str) -> "Sequence[HostedService]":
+def _services(urls: Mapping[str, str], bootstrap_servers: str, metrics: Mapping[int, str]) -> "Sequence[HostedService]":
     from kaspar.services.making import make_services
 
+    servers = {"bootstrap.servers": bootstrap_servers}
+    registry = {"schema.registry.url": urls["registry"]} if "registry" in urls else {}
+    pages = ",".join(f"{broker}=http://{address}/metrics" for broker, address in metrics.items())
     settings: dict[str, dict[str, str]] = {
         "registry": {"kafkastore.bootstrap.servers": bootstrap_servers, "kafkastore.topic.replication.factor": "1"},
-        "rest": {"bootstrap.servers": bootstrap_servers},
+        "rest": servers | registry,
+        "monitor": servers | {"kaspar.metrics.urls": pages},
+        "console": servers | registry | {"kaspar.metrics.urls": pages},
     }
-    if "registry" in urls:
-        settings["rest"]["schema.registry.url"] = urls["registry"]
     return make_services({name: {"listeners": url, **settings[name]} for name, url in urls.items()})

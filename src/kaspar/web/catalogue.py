@@ -28,11 +28,13 @@ _REGISTRY_PACKAGES: Final = {
     "httpx": "httpx",
 }
 _REST_PACKAGES: Final = {**_REGISTRY_PACKAGES, "confluent_kafka": "confluent-kafka"}
+_MONITOR_PACKAGES: Final = {"httpx": "httpx", "confluent_kafka": "confluent-kafka"}
 
 SERVICES: Final[Mapping[str, Service]] = {
     service.name: service
     for service in (
         Service("registry", "schema registry", 8081, _REGISTRY_PACKAGES),
         Service("rest", "REST proxy", 8082, _REST_PACKAGES),
+        Service("monitor", "monitor", 8000, _MONITOR_PACKAGES),
     )
 }

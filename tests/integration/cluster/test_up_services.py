@@ -1,4 +1,4 @@
-"""The services of `kaspar up`: the schema registry and the REST proxy beside the brokers."""
+"""The services of `kaspar up` beside the brokers, all of them in one process."""
 
 import base64
 import json
@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from kaspar.web.catalogue import SERVICES
 from tests.integration.cluster.up import Up, all_gone, until
 from tests.integration.commands import run
 
-MOST_IDLE_MB = 100
-ANY_PORTS = ("--registry-port", "0", "--rest-port", "0")
+MOST_IDLE_MB = 150
+ANY_PORTS = tuple(word for name in SERVICES for word in (f"--{name}-port", "0"))
 
 
 def urls_of(status: dict[str, Any]) -> dict[str, str]:
@@ -42,15 +43,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 def test_they_serve_where_status_says(running: Up) -> None:
     status = running.ready()
-    assert [(each["name"], each["state"]) for each in status["services"]] == [("registry", "ready"), ("rest", "ready")]
-    assert len({each["pid"] for each in status["services"]}) == 1, "one process has both"
+    assert [(each["name"], each["state"]) for each in status["services"]] == [(name, "ready") for name in SERVICES]
+    assert len({each["pid"] for each in status["services"]}) == 1, "one process has them all"
     urls = urls_of(status)
     assert f"bootstrap servers 127.0.0.1:{running.port}, data in {running.folder}" in running.wait_for("Ready after")
-    assert running.wait_for("schema registry ") == f"schema registry {urls['registry']}"
-    assert running.wait_for("REST proxy ") == f"REST proxy {urls['rest']}"
     table = run("kaspar", "status", "--dir", running.folder).stdout
-    assert urls["registry"] in table
-    assert urls["rest"] in table
+    for name, url in urls.items():
+        assert running.wait_for(f"{SERVICES[name].title} ") == f"{SERVICES[name].title} {url}"
+        assert url in table
     assert ask(f"{urls['registry']}/subjects/orders-value/versions", {"schema": '"string"'})["id"] == 1
     assert "_schemas" in ask(f"{urls['rest']}/topics")
 
@@ -65,7 +65,7 @@ def test_killed_process_is_started_again_on_the_same_ports(running: Up) -> None:
     before = running.ready()
     ask(f"{urls_of(before)['registry']}/subjects/kept/versions", {"schema": '"long"'})
     os.kill(before["services"][0]["pid"], signal.SIGKILL)
-    running.wait_for("services (registry, rest) is ready again")
+    running.wait_for(f"services ({', '.join(SERVICES)}) is ready again")
     after = running.ready()
     assert urls_of(after) == urls_of(before)
     assert after["services"][0]["pid"] != before["services"][0]["pid"]

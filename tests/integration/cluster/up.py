@@ -17,7 +17,7 @@ from tests.peers.downloads import ToolMissingError
 from tests.peers.missing import unless_missing
 
 SECONDS = 60.0
-NO_SERVICES = ("--without", "registry,rest")
+NO_SERVICES = ("--only", "")
 """Of clusters that test others than services: their ports may be used by another test."""
 
 

@@ -13,12 +13,13 @@ from kaspar.services import extras
 from kaspar.supervisor.folder import Folder, Running, RunningMember
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
 from kaspar.supervisor.ports import consecutive_free_ports
+from kaspar.web.catalogue import SERVICES
 
 THREE = ClusterPlan(
     tuple(BrokerPlan(number, 9_091 + number, 9_403 + number) for number in (1, 2, 3)),
     (ZooKeeperPlan(1, 2181, 2888, 3888),),
 )
-WITHOUT = ("--without", "registry,rest")
+WITHOUT = ("--only", "")
 GONE = ProcessId(os.getpid(), 1)
 
 
@@ -49,7 +50,7 @@ def folder(tmp_path: Path) -> Folder:
         (("--port", "70000"), "a port is between 1 and 65535"),
         (("--zookeepers", "3"), "--zookeepers is for a cluster"),
         (("--registry-port", "70000"), "a port is between 0 and 65535"),
-        (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest"),
+        (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest, monitor"),
         (("--without", "rest", "--only", "registry"), "--without and --only say the same in two ways"),
         (("--without", "rest", "--rest-port", "0"), "--rest-port is the port of a service that is left out"),
         (("--override", "num.partitions"), "is not of the form key=value"),
@@ -94,12 +95,12 @@ def test_used_port_is_refused_before_anything_starts(capsys: pytest.CaptureFixtu
     assert not (tmp_path / "c1" / "broker-1").exists()
 
 
-@pytest.mark.parametrize("service", ["registry", "rest"])
+@pytest.mark.parametrize("service", SERVICES)
 def test_used_port_of_a_service_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, service: str
 ) -> None:
-    broker, other = consecutive_free_ports(2)
-    ports = {"registry": other, "rest": other}
+    broker, *others = consecutive_free_ports(1 + len(SERVICES))
+    ports = dict(zip(SERVICES, others, strict=True))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ports[service] = listening.getsockname()[1]
         chosen = [word for name, port in ports.items() for word in (f"--{name}-port", str(port))]
@@ -116,9 +117,8 @@ def test_service_whose_packages_are_missing_is_left_out_and_said_unless_it_is_as
     monkeypatch.setattr("kaspar.supervisor.supervisor.Supervisor.run", lambda supervisor: 0)
     port = str(consecutive_free_ports(1)[0])
     assert main(["up", "--dir", str(tmp_path / "c1"), "--port", port]) == 0
-    assert (
-        capsys.readouterr().out == "Without registry, rest: pip install 'kaspar[registry,rest]' adds what they need.\n"
-    )
+    said = capsys.readouterr().out
+    assert said == f"Without {', '.join(SERVICES)}: pip install 'kaspar[{','.join(SERVICES)}]' adds what they need.\n"
     plan = Folder(tmp_path / "c1").plan()
     assert plan is not None
     assert (plan.services, plan.left_out) == ((), ()), "they run as soon as the packages are there"

@@ -9,6 +9,7 @@ from kaspar.base.errors import KasparError
 from kaspar.supervisor.folder import Folder
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ServicePlan, Size, plan_of
 from kaspar.supervisor.service_plan import ServiceWishes, plan_services
+from kaspar.web.catalogue import SERVICES
 
 ALL = ("registry", "rest")
 SIZE = Size(1, 9092, 0)
@@ -32,8 +33,11 @@ def ports(plan: ClusterPlan) -> dict[str, int]:
     return {service.name: service.port for service in plan.services}
 
 
-def test_both_run_on_confluents_ports() -> None:
-    assert ports(planned()) == {"registry": 8081, "rest": 8082}
+def test_all_run_on_the_ports_that_people_know() -> None:
+    assert ports(planned(available=tuple(SERVICES))) == {"registry": 8081, "rest": 8082, "monitor": 8000}
+
+
+def test_urls_are_on_the_loopback_address() -> None:
     assert planned().service_urls == {"registry": "http://127.0.0.1:8081", "rest": "http://127.0.0.1:8082"}
 
 
