@@ -1,4 +1,4 @@
-"""`kaspar demo`: a broker, events and two streams programs, with a live view."""
+"""`kaspar demo`: what `kaspar up` runs, events and two streams programs, with a live view."""
 
 import click
 
@@ -13,9 +13,11 @@ from kaspar.cli.command import Command
 )
 @click.option("--rate", type=int, default=500, help="Events per second to produce (default: 500).")
 @click.option("--without-spark", is_flag=True, help="Read the events with a consumer instead of Spark.")
-def command(seconds: float | None, rate: int, without_spark: bool) -> int:
-    """Start a broker, produce trades and clicks, process them with two streams programs on Spark, and show it live. All
-    data is temporary. Needs kaspar[tools]; without kaspar[streams] or Java a consumer reads the events."""
+@click.option("--open", "opens_console", is_flag=True, help="Open the console in a browser.")
+def command(seconds: float | None, rate: int, without_spark: bool, opens_console: bool) -> int:
+    """Run what 'kaspar up' runs, produce trades, clicks, orders and payments, and process them with two streams
+    programs on Spark: seen in the console, whose address is shown, and in this terminal. All data is temporary. Needs
+    kaspar[tools]; without kaspar[streams] or Java a consumer reads the events."""
     from kaspar.demo.run import run_demo
 
-    return run_demo(seconds=seconds, rate=rate, with_spark=not without_spark)
+    return run_demo(seconds=seconds, rate=rate, with_spark=not without_spark, opens_console=opens_console)

@@ -34,6 +34,16 @@ def by_arrival(steps: Iterable[tuple[int, list[Event]]]) -> Iterator[Event]:
             yield heapq.heappop(under_way)[2]
 
 
+def with_mistakes(events: Iterable[Event], topic: str, *, seed: int, share: float) -> Iterator[Event]:
+    """The same events, but of those for one topic a share has values that are cut off and cannot be parsed."""
+    rng = random.Random(seed)
+    for event in events:
+        if event[0] == topic and event[2] is not None and rng.random() < share:
+            yield event[0], event[1], event[2][: len(event[2]) // 2], event[3]
+        else:
+            yield event
+
+
 def text_of(**fields: Any) -> str:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 

@@ -3,44 +3,44 @@
 The results are read from their topics by a read_committed consumer, so what is shown is what others would see.
 """
 
-import tempfile
 import threading
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from kaspar.demo.delays import Delays
+from kaspar.demo.platform import Platform
 from kaspar.demo.producing import PARTITIONS, QUIET, create_topics
-from kaspar.demo.programs import Programs
+from kaspar.demo.program import dead_letters_of
+from kaspar.demo.programs import CLICKS, STOCKS, Programs
 from kaspar.demo.results import STOCKS_TOPIC, VIEWS_TOPIC, Stocks, View, Views
 from kaspar.demo.screen import Heading, Screen
 from kaspar.demo.threads import Worker
-from kaspar.streams import KafkaStreams, Window
-from kaspar.streams.kafka_streams import State
+from kaspar.pipelines.statuses import PipelineStatus, State
+from kaspar.streams import Window
 
 _REDRAW_S: Final = 0.5
 _BAR: Final = 24
 _MOST_VIEWS: Final = 14
-_NEXT: Final = "Where to look next: docs/streams.md, examples/streams. Ctrl-C ends the demo."
+_NEXT: Final = "Where to look next: the console, docs/streams.md, examples/streams. Ctrl-C ends the demo."
 
 
-def show_programs(bootstrap: str, stored: Counter[str], stop: threading.Event, screen: Screen) -> str:
+def show_programs(platform: Platform, stored: Counter[str], stop: threading.Event, screen: Screen) -> str:
     """Returns what was done, in a sentence. `stored` has the number of events in each topic."""
-    create_topics(bootstrap, [STOCKS_TOPIC, VIEWS_TOPIC])
+    bootstrap = platform.bootstrap_servers
+    create_topics(bootstrap, [STOCKS_TOPIC, VIEWS_TOPIC, *(dead_letters_of(name) for name in (STOCKS, CLICKS))])
     stocks, views = Stocks(), Views()
-    with tempfile.TemporaryDirectory(prefix="kaspar-demo-") as folder:
-        programs = Programs(bootstrap, Path(folder))
-        live = LiveView(programs, stocks, views, stored, screen)
-        try:
-            with Worker(stop, _read, bootstrap, stop, stocks, views):
-                live.show_start(stop)
-                live.show()
-        finally:
-            programs.stop()
+    programs = Programs(bootstrap, platform.pipelines, platform.folder / "state")
+    live = LiveView(programs, stocks, views, stored, screen)
+    try:
+        with Worker(stop, _read, bootstrap, stop, stocks, views):
+            live.show_start(stop)
+            live.show()
+    finally:
+        programs.stop()
     return f"{stocks.trades:,} trades summarised and {views.results:,} views enriched, with exactly_once_v2"
 
 
@@ -83,10 +83,10 @@ class LiveView:
         upper = [
             headline,
             "",
-            Heading(_figures(self._programs.stocks, self._stocks.delays)),
+            Heading(_figures(self._programs.status(STOCKS), self._stocks.delays)),
             *_table_of_stocks(self._stocks),
             "",
-            Heading(_figures(self._programs.clicks, self._views.delays)),
+            Heading(_figures(self._programs.status(CLICKS), self._views.delays)),
             _columns("user", "name", "city", "page", "searched for"),
         ]
         lower = ["", _NEXT]
@@ -94,20 +94,20 @@ class LiveView:
         return [*upper, *map(_line_of_view, list(self._views.last)[-fitting:]), *lower]
 
     def _in_two_lines(self) -> str:
-        of_stocks = _figures(self._programs.stocks, self._stocks.delays)
-        of_clicks = _figures(self._programs.clicks, self._views.delays)
+        of_stocks = _figures(self._programs.status(STOCKS), self._stocks.delays)
+        of_clicks = _figures(self._programs.status(CLICKS), self._views.delays)
         last_view = _line_of_view(self._views.last[-1])
         return f"{of_stocks}   {_busiest_stock(self._stocks)}\n{of_clicks} {last_view}"
 
 
-def _figures(program: KafkaStreams, delays: Delays) -> str:
-    name = program.config.application_id
+def _figures(program: PipelineStatus, delays: Delays) -> str:
+    name = program.name
     if program.state is State.RESTARTING:
-        return f"{name}   is started again: {program.problem}"
+        return f"{name}   is started again: {program.reason}"
     age_ms = delays.middle_ms
     if age_ms is None:
         return f"{name}   has no results yet"
-    progress = program.metrics()
+    progress = program.progress
     rate = progress.input_rows_per_second or progress.processed_rows_per_second or 0
     return (
         f"{name}   {rate:>5,.0f} rows/s   lag {progress.lag or 0:>5,}   "

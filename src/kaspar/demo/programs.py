@@ -1,97 +1,74 @@
-"""The demo's programs in one Spark session. They start in a thread, so that the demo can be stopped at any moment."""
+"""The demo's programs under a supervisor of pipelines, in a process of its own: so the console shows them, too."""
 
-import threading
+import signal
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import kaspar.spark
 from kaspar.base.errors import KasparError
-from kaspar.demo import click_enrichment, stock_statistics
-from kaspar.pipelines.folder import SessionPlan
-from kaspar.pipelines.sessions import new_session
-from kaspar.streams import KafkaStreams, Topology
-from kaspar.streams.kafka_streams import State
+from kaspar.demo.program import TOPOLOGIES
+from kaspar.pipelines.definitions import add
+from kaspar.pipelines.folder import Folder, SessionPlan
+from kaspar.pipelines.looking import statuses_of
+from kaspar.pipelines.statuses import PipelineStatus, State
+from kaspar.supervisor.child import Child
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+STOCKS: Final = "stock-statistics"
+CLICKS: Final = "click-enrichment"
 SETTINGS: Final = {
     "spark.driver.memory": "512m",
     # In a run of a minute or two the JVM's optimizing compiler costs more than it saves.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
-_BATCH_S: Final = 5.0
-"""How long a batch may take when the demo ends: what it has not published then, nobody will miss."""
-_JAVA_S: Final = 10.0
-_PAUSE_S: Final = 0.05
+_PROGRAM: Final = Path(__file__).with_name("program.py")
+_BATCH_S: Final = 10.0
+"""How long batches may take when the demo ends: what they have not published then, nobody will miss."""
+_STOP_S: Final = 30.0
+_FRESH_S: Final = 0.4
 
 
 class Programs:
-    def __init__(self, bootstrap: str, state_dir: Path) -> None:
-        self._bootstrap = bootstrap
-        self._state_dir = state_dir
-        self.stocks = self._program("stock-statistics", stock_statistics.topology())
-        self.clicks = self._program("click-enrichment", click_enrichment.topology())
-        self.waiting_for: str | None = "Spark to start"
+    def __init__(self, bootstrap: str, folder: Path, state_dir: Path) -> None:
+        """`folder` is that of the supervisor."""
+        self._folder = Folder(folder)
+        self._folder.make()
+        self._folder.write_session(SessionPlan("local[2]", SETTINGS))
+        for name in TOPOLOGIES:
+            add(self._folder, [_PROGRAM], [name, bootstrap, str(state_dir)], name)
+        command = [sys.executable, "-m", "kaspar.cli.main", "pipeline", "run", "--dir", str(folder)]
+        self._supervisor = Child(command, output=folder / "supervisor.log")
+        self._supervisor.start()
+        self._statuses: Mapping[str, PipelineStatus] = {}
+        self._seen_at = 0.0
+
+    @property
+    def waiting_for(self) -> str | None:
         """None when both programs run."""
-        self._session: SparkSession | None = None
-        self._problem: BaseException | None = None
-        self._stopping = False
-        self._thread = threading.Thread(target=self._start, name="demo-start", daemon=True)
-        self._thread.start()
+        waiting = [name for name in TOPOLOGIES if self.status(name).state is not State.RUNNING]
+        if len(waiting) == len(TOPOLOGIES):
+            return "Spark to start"
+        return f"{waiting[0]} to start" if waiting else None
+
+    def status(self, name: str) -> PipelineStatus:
+        """What the supervisor's host has said less than a second ago."""
+        if time.monotonic() - self._seen_at > _FRESH_S:
+            self._statuses = {status.name: status for status in statuses_of(self._folder)}
+            self._seen_at = time.monotonic()
+        return self._statuses[name]
 
     def check(self) -> None:
-        """Raises KasparError if Spark or a program has failed for good."""
-        if self._problem is not None:
-            raise KasparError(f"the demo stopped: {self._problem}") from self._problem
-        for program in (self.stocks, self.clicks):
-            if program.state is State.ERROR:
-                raise KasparError(f"{program.config.application_id} stopped: {program.problem}")
+        """Raises KasparError if the supervisor has ended, or a program does not start."""
+        if not self._supervisor.is_running:
+            raise KasparError(f"the pipelines {self._supervisor.how_it_ended()}: {self._supervisor.last_problem()}")
+        for name in TOPOLOGIES:
+            if (status := self.status(name)).state is State.FAILED:
+                raise KasparError(f"{name} stopped: {status.reason}")
 
     def stop(self) -> None:
-        self._stopping = True
-        for program in (self.stocks, self.clicks):
-            program.close(timeout_s=0)  # all are asked first, and then waited for
-        self._thread.join(_BATCH_S if self._session is not None else 0)
-        if self._session is None and self._thread.is_alive():
-            self._end_java()
-        for program in (self.stocks, self.clicks):
-            program.close(_BATCH_S)
-        if self._session is not None:
-            kaspar.spark.end(self._session)
-
-    def _program(self, name: str, topology: Topology) -> KafkaStreams:
-        settings = {
-            "application.id": name,
-            "bootstrap.servers": self._bootstrap,
-            "processing.guarantee": "exactly_once_v2",
-            "commit.interval.ms": 500,
-            "state.dir": str(self._state_dir),
-        }
-        return KafkaStreams(topology, settings)
-
-    def _start(self) -> None:
-        try:
-            self._session = new_session("kaspar demo", SessionPlan("local[2]", SETTINGS))
-            for program in (self.stocks, self.clicks):
-                self.waiting_for = f"{program.config.application_id} to start"
-                program.start()
-            self.waiting_for = None
-        except Exception as problem:  # the edge of the thread
-            if not self._stopping:
-                self._problem = problem
-
-    def _end_java(self) -> None:
-        """While the session is being created: whoever waits for it gets an error."""
-        from pyspark import SparkContext
-
-        until = time.monotonic() + _JAVA_S
-        while self._thread.is_alive() and time.monotonic() < until:
-            process = getattr(SparkContext._gateway, "proc", None)
-            if process is not None:
-                process.stdin.close()  # Java exits with it, and removes its files
-                process.wait(_JAVA_S)
-                self._thread.join(_JAVA_S)
-                return
-            time.sleep(_PAUSE_S)
+        self._supervisor.send(signal.SIGTERM)
+        if not self._supervisor.wait(_BATCH_S):
+            self._supervisor.send(signal.SIGINT)  # at once
+        if not self._supervisor.wait(_STOP_S):
+            self._supervisor.kill()
