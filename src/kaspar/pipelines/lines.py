@@ -4,6 +4,7 @@ from typing import Final
 
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.statuses import PipelineStatus, State
+from kaspar.supervisor.back_off import FIRST_DELAY_S, LONGEST_DELAY_S, STABLE_AFTER_S
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _UNKNOWN: Final = "-"
@@ -71,3 +72,12 @@ def age(ms: int) -> str:
     if minutes:
         return f"{minutes} min {seconds % 60} s"
     return f"{seconds} s"
+
+
+def restart_policy() -> str:
+    """What happens to a pipeline that fails."""
+    return (
+        f"What fails is started again after {FIRST_DELAY_S:g} s, each further time after twice as long, at most "
+        f"{LONGEST_DELAY_S:g} s; after {STABLE_AFTER_S:g} s without a failure the waits begin again. "
+        "A stopped pipeline stays stopped."
+    )

@@ -96,6 +96,7 @@ def list_pipelines(path: Path | None) -> PipelinesView:
 
 def describe_pipeline(path: Path | None, name: str) -> PipelineView:
     """Raises NotThere, and KasparError if the folder cannot be read."""
+    from kaspar.pipelines.lines import restart_policy
     from kaspar.pipelines.looking import details_of
 
     folder = open_folder(path)
@@ -116,16 +117,6 @@ def describe_pipeline(path: Path | None, name: str) -> PipelineView:
 def check_there(folder: "Folder", name: str) -> None:
     if name not in folder.names():
         raise NotThere(f"There is no pipeline {name} in {folder.path}.")
-
-
-def restart_policy() -> str:
-    from kaspar.supervisor.back_off import FIRST_DELAY_S, LONGEST_DELAY_S, STABLE_AFTER_S
-
-    return (
-        f"What fails is started again after {FIRST_DELAY_S:g} s, each further time after twice as long, at most "
-        f"{LONGEST_DELAY_S:g} s; after {STABLE_AFTER_S:g} s without a failure the waits begin again. "
-        "A stopped pipeline stays stopped."
-    )
 
 
 def _wanted(folder: "Folder") -> Mapping[str, str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from kaspar.console.pipelines.changing import restart, stop
-from kaspar.console.pipelines.reading import NO_FOLDER, describe_pipeline, list_pipelines, restart_policy
+from kaspar.console.pipelines.reading import NO_FOLDER, describe_pipeline, list_pipelines
 from kaspar.console.problems import Conflict, NotThere
 from kaspar.pipelines.folder import Definition, Folder, Seen, Wanted
+from kaspar.pipelines.lines import restart_policy
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.statuses import PipelineStatus, State
 

@@ -1,0 +1,69 @@
+"""The doctor's findings, by their severity.
+
+The doctor looks with the rights of the monitor. A caller who may not describe the cluster sees only what is about
+topics and groups that the caller may see.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from kaspar.acls.acl import AclOperation
+from kaspar.client.admin.groups import list_groups
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import list_topics
+from kaspar.console.permissions import cluster_operations
+from kaspar.monitor.doctor.findings import Finding, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsOfSeverity:
+    severity: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsView:
+    severities: tuple[FindingsOfSeverity, ...]
+    """The worst first; those without a finding too."""
+    total: int
+    looked_at_ms: int | None
+    """When the doctor has last looked; None if it has not yet."""
+    hidden: int = 0
+    """Findings about what the caller may not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What a caller may see."""
+
+    cluster: bool
+    topics: Collection[str] = ()
+    groups: Collection[str] = ()
+
+
+def visible_to(admin: Admin) -> Visible:
+    """Raises Refused."""
+    if AclOperation.DESCRIBE in cluster_operations(admin):
+        return Visible(cluster=True)
+    groups = frozenset(each.group_id for each in list_groups(admin))
+    return Visible(cluster=False, topics=frozenset(list_topics(admin)), groups=groups)
+
+
+def view_of(findings: Sequence[Finding], visible: Visible, *, looked_at_ms: int | None) -> FindingsView:
+    shown = [each for each in findings if _is_visible(each, visible)]
+    severities = tuple(
+        FindingsOfSeverity(severity, tuple(each for each in shown if each.severity is severity))
+        for severity in (Severity.PROBLEM, Severity.WARNING, Severity.NOTE)
+    )
+    return FindingsView(severities, len(shown), looked_at_ms, len(findings) - len(shown))
+
+
+def _is_visible(finding: Finding, visible: Visible) -> bool:
+    if visible.cluster:
+        return True
+    kind, _, name = finding.resource.partition(" ")
+    if kind == "group":
+        return name in visible.groups
+    if kind == "partition":
+        return name.rpartition("-")[0] in visible.topics
+    return kind == "topic" and name in visible.topics
