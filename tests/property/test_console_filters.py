@@ -11,11 +11,12 @@ from kaspar.console.messages.filters import Filter, FilterError
 from kaspar.console.messages.filters.evaluating import Evaluation, StepLimit
 from kaspar.console.messages.filters.parsing import condition_of
 
-WORDS = st.sampled_from(
-    """and or not is null true false now in contains startswith endswith matches key value headers offset partition
+VOCABULARY = """
+    and or not is null true false now in contains startswith endswith matches key value headers offset partition
     timestamp topic len lower upper number text abs ( ) [ ] [*] . , $ * + - / % == = != < <= > >= && || !
-    'a' "b" '(?i)x' 0 1 42 1.5 1e9 5m 2026-01-02 2026-01-02T03:04:05Z .a .b [0] [-1] ['a'] 'half""".split()
-)
+    'a' "b" '(?i)x' 0 1 42 1.5 1e9 5m 2026-01-02 2026-01-02T03:04:05Z .a .b [0] [-1] ['a'] 'half
+"""
+WORDS = st.sampled_from(VOCABULARY.split())
 FILTERS = st.lists(WORDS, max_size=25).map(" ".join) | st.text(max_size=60)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -1,0 +1,176 @@
+"""Replays records: writes them again, byte for byte, to their own topic, to another, or, of dead letters, to the topic
+of their origin.
+
+Many letters are replayed in steps. A step reads between two cursors, so that it never meets what it has written, and
+says how far it got; if a write fails, that is the first record that was not written.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from kaspar.base.errors import Refused
+from kaspar.client.cluster import Client
+from kaspar.console.messages.dead_letters import origin_of, original_record
+from kaspar.console.messages.reading.batches import State, StoredRecord
+from kaspar.console.messages.reading.positions import AtOffset, Cursor, Direction
+from kaspar.console.messages.reading.scanning import Budget, Page, Query, Stopped, read_page
+from kaspar.console.messages.writing import RecordWriter, Written
+from kaspar.console.problems import Conflict, NotThere, Unacceptable
+from kaspar.records.record import Record
+
+_STEP_RECORDS: Final = 500
+_BATCH_BYTES: Final = 512 * 1024
+_FAILURES: Final = (Refused, NotThere, Unacceptable, OSError)
+
+
+class Replay(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel"):
+    """The body of a request that replays one record. Without a topic a dead letter goes to that of its origin, another
+    record to its own."""
+
+    partition: int
+    offset: int
+    topic: str | None = None
+    to_partition: int | None = None
+    keep_timestamp: bool = False
+    as_dead_letter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    topic: str
+    partition: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayStep:
+    replayed: int
+    scanned: int
+    position: Cursor
+    """Where the next step goes on."""
+    is_done: bool
+    problem: str | None = None
+    """Why it stopped at the position."""
+
+
+def read_one(client: Client, topic: str, partition: int, offset: int) -> StoredRecord:
+    """Raises NotThere and Refused."""
+    query = Query(topic, AtOffset(offset), Direction.FORWARD, Budget(1), (partition,), with_markers=True)
+    page = read_page(client, query)
+    if problem := page.problems.get(partition):
+        raise Conflict(f"Partition {partition} of {topic} cannot be read: {problem}.")
+    if not page.records or page.records[0].offset != offset:
+        raise NotThere(
+            f"Partition {partition} of {topic} has no record at offset {offset}: it was deleted, or never was."
+        )
+    return page.records[0]
+
+
+def replay_one(client: Client, topic: str, replay: Replay) -> tuple[str, Written]:
+    """The topic that it was written to, and where. Blocks. Raises Unacceptable, NotThere and Refused."""
+    stored = read_one(client, topic, replay.partition, replay.offset)
+    if stored.state in (State.MARKER, State.DAMAGED):
+        raise Unacceptable(f"There is no record at offset {replay.offset}, but a {stored.state.value} batch.")
+    writer = RecordWriter(client)
+    if replay.as_dead_letter:
+        to = _destination_of_letter(writer, stored, keep_timestamp=replay.keep_timestamp, topic=replay.topic)
+    else:
+        target = replay.topic or topic
+        record = stored.record
+        timestamp = record.timestamp if replay.keep_timestamp else writer.now_ms()
+        partition = writer.partition_of(target, record.key, replay.to_partition)
+        to = Destination(target, partition, record._replace(timestamp=timestamp))
+    return to.topic, writer.write(to.topic, to.partition, [to.record])
+
+
+def replay_letters(
+    client: Client,
+    topic: str,
+    start: Cursor,
+    until: Cursor,
+    matches: Callable[[StoredRecord], bool] | None,
+    *,
+    keep_timestamp: bool,
+    is_committed: bool = True,
+) -> ReplayStep:
+    """One step. Blocks. Raises NotThere and Refused if nothing could be read."""
+
+    def is_letter(stored: StoredRecord) -> bool:
+        return (
+            stored.state in (State.COMMITTED, State.OPEN)
+            and origin_of(stored.record.headers) is not None
+            and (matches is None or matches(stored))
+        )
+
+    query = Query(topic, start, Direction.FORWARD, Budget(_STEP_RECORDS), is_committed=is_committed, until=until)
+    page = read_page(client, query, is_letter)
+    written, problem = _write_letters(client, page.records, keep_timestamp=keep_timestamp)
+    position = _reached(page, written)
+    return ReplayStep(written, page.scanned, position, page.stopped is Stopped.END and problem is None, problem)
+
+
+def _write_letters(client: Client, letters: Sequence[StoredRecord], *, keep_timestamp: bool) -> tuple[int, str | None]:
+    """In their order. Returns how many were written, and why not more."""
+    if not letters:
+        return 0, None
+    written, problem = 0, None
+    destinations: list[Destination] = []
+    try:
+        writer = RecordWriter(client)
+        for each in letters:
+            destinations.append(_destination_of_letter(writer, each, keep_timestamp=keep_timestamp))
+    except _FAILURES as failure:
+        problem = str(failure)  # those before it are written
+    try:
+        for batch in _batches(destinations):
+            writer.write(batch[0].topic, batch[0].partition, [to.record for to in batch])
+            written += len(batch)
+    except _FAILURES as failure:
+        problem = str(failure)
+    return written, problem
+
+
+def _batches(destinations: Sequence[Destination]) -> Iterator[list[Destination]]:
+    """Records of one partition that follow each other."""
+    for _, following in groupby(destinations, key=lambda to: (to.topic, to.partition)):
+        batch: list[Destination] = []
+        size = 0
+        for to in following:
+            batch.append(to)
+            size += len(to.record.key or b"") + len(to.record.value or b"")
+            if size >= _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+
+def _reached(page: Page, written: int) -> Cursor:
+    """The end of the page, or before the first record of each partition that was not written."""
+    offsets = dict(page.high.offsets)
+    for stored in reversed(page.records[written:]):
+        offsets[stored.where.partition] = stored.offset
+    return Cursor(offsets)
+
+
+def _destination_of_letter(
+    writer: RecordWriter, stored: StoredRecord, *, keep_timestamp: bool, topic: str | None = None
+) -> Destination:
+    """The partition of origin, if it still exists."""
+    origin = origin_of(stored.record.headers)
+    if origin is None:
+        raise Unacceptable(f"The record at offset {stored.offset} is no dead letter.")
+    target = topic or origin.topic
+    if target == stored.where.topic:
+        raise Unacceptable(f"The dead letter at offset {stored.offset} comes from {target} itself.")
+    record = original_record(stored.record, now_ms=writer.now_ms(), keep_timestamp=keep_timestamp)
+    wanted = origin.partition if target == origin.topic else None
+    try:
+        partition = writer.partition_of(target, record.key, wanted)
+    except NotThere:
+        partition = writer.partition_of(target, record.key)
+    return Destination(target, partition, record)

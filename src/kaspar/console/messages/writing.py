@@ -1,0 +1,95 @@
+"""Writes records to a partition, once each: a lost response is followed by the same batch, which the leader recognizes.
+
+Records are written as they are given, so that a replay has the bytes of the original.
+"""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import NO_PRODUCER_ID, TopicPartition
+from kaspar.client.cluster import Client
+from kaspar.client.transactions import init_producer_id
+from kaspar.console.problems import NotThere
+from kaspar.records.builder import build_batch
+from kaspar.records.codec import Codec
+from kaspar.records.column_writing import murmur2
+from kaspar.records.record import Record
+
+_COMPRESSED_FROM: Final = 256 * 1024
+"""Bytes. What a producer compressed to stay below `max.message.bytes` has to be compressed again."""
+_NOT_PERMITTED: Final = frozenset(
+    {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class RecordWriter:
+    """Not thread-safe. For one request of the page."""
+
+    def __init__(self, client: Client, *, now_ms: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+        self._client = client
+        self.now_ms = now_ms
+        self._producer_id, self._epoch = _identified(client)
+        self._sequences: Counter[TopicPartition] = Counter()
+        self._counts: dict[str, int] = {}
+
+    def partition_of(self, topic: str, key: bytes | None, wanted: int | None = None) -> int:
+        """The wanted one, or as Java's producer chooses: by the key, and any if there is none. Raises Refused and
+        NotThere."""
+        count = self._partition_count(topic)
+        if wanted is not None:
+            if wanted >= count:
+                raise NotThere(f"Topic {topic} has no partition {wanted}: it has {count}.")
+            return wanted
+        return random.randrange(count) if key is None else murmur2(key) % count
+
+    def write(self, topic: str, partition: int, records: Sequence[Record]) -> Written:
+        """One batch. Returns where its first record is. Raises Refused."""
+        where = TopicPartition(topic, partition)
+        size = sum(len(each.key or b"") + len(each.value or b"") for each in records)
+        is_identified = self._producer_id != NO_PRODUCER_ID
+        batch = build_batch(
+            [each._replace(offset=-1) for each in records],
+            codec=Codec.ZSTD if size >= _COMPRESSED_FROM else Codec.NONE,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            base_sequence=self._sequences[where] if is_identified else -1,
+        )
+        stored = self._client.produce(topic, partition, bytes(batch))
+        assert stored is not None, "with acks=-1 there is a response"
+        self._sequences[where] += len(records)
+        timestamp = stored.log_append_time_ms if stored.log_append_time_ms >= 0 else records[0].timestamp
+        return Written(partition, stored.base_offset, timestamp)
+
+    def _partition_count(self, topic: str) -> int:
+        if topic not in self._counts:
+            (found,) = self._client.refresh_metadata([topic]).topics
+            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise NotThere(f"There is no topic {topic}.")
+            if found.error_code != ErrorCode.NONE:
+                code = ErrorCode(found.error_code)
+                raise Refused(code, f"Topic {topic} cannot be written: {code.name}.")
+            self._counts[topic] = len(found.partitions)
+        return self._counts[topic]
+
+
+def _identified(client: Client) -> tuple[int, int]:
+    """An id by which a batch is recognized, for callers who may have one."""
+    try:
+        producer = init_producer_id(client, None).producer
+    except Refused as refused:
+        if refused.code not in _NOT_PERMITTED:
+            raise
+        return NO_PRODUCER_ID, -1
+    return producer.producer_id, producer.producer_epoch

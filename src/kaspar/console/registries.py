@@ -1,0 +1,113 @@
+"""The schema registry as each caller reaches it: over HTTP, with the caller's own credentials if identities are passed
+on.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kaspar.base.bounded_cache import BoundedCache
+from kaspar.callers.identities import Identity
+from kaspar.serialization.errors import RegistryError, RegistryUnavailable
+from kaspar.serialization.records import Decoded, RecordReader
+from kaspar.serialization.registry_client import RegistryClient
+from kaspar.serialization.registry_config import URL, RegistryConfig, registry_config
+from kaspar.serialization.registry_http import HttpRequests
+from kaspar.serialization.wire_format import Headers
+from kaspar.web.identity import Scheme
+
+_DEFAULTS: Final = {"http.connect.timeout.ms": "2000", "http.read.timeout.ms": "10000", "max.retries": "0"}
+"""A person waits for the page."""
+_PAUSE_S: Final = 5.0
+"""After a registry could not be reached, for how long records are shown without asking it again."""
+_SUBJECTS: Final = 1000
+
+
+class CallersRegistry:
+    """The registry as one caller sees it. May be used by several threads; all calls block."""
+
+    def __init__(self, config: RegistryConfig, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.requests = HttpRequests(config)
+        self.client = RegistryClient(config, requests=self.requests)
+        self._reader = RecordReader(self.client)
+        self._monotonic = monotonic
+        self._asks_again_at = 0.0
+        self._subjects: BoundedCache[int, tuple[str, int] | None] = BoundedCache(_SUBJECTS, lifetime_s=60.0)
+
+    def decode(self, data: bytes, headers: Headers, *, is_key: bool) -> Decoded:
+        """Raises SerializationError, and RegistryUnavailable at once for a while after it could not be reached: a page
+        has many records."""
+        if self._monotonic() < self._asks_again_at and self._reader.blocks_for(data, headers, is_key=is_key):
+            raise RegistryUnavailable("The schema registry cannot be reached.")
+        try:
+            return self._reader.decode(data, headers, is_key=is_key)
+        except RegistryUnavailable:
+            self._asks_again_at = self._monotonic() + _PAUSE_S
+            raise
+
+    def subject_of(self, schema_id: int) -> tuple[str, int] | None:
+        """A subject that has the schema, and its version there: the first one, if there are more."""
+        known = self._subjects.get(schema_id)
+        if known is None and self._monotonic() >= self._asks_again_at:
+            try:
+                found = self.requests.request("GET", f"/schemas/ids/{schema_id}/versions", {})
+                known = next(((each["subject"], int(each["version"])) for each in found), None)
+            except (RegistryError, KeyError, TypeError, ValueError):
+                return None
+            self._subjects.put(schema_id, known)
+        return known
+
+    def request(self, method: str, path: str, parameters: Mapping[str, str] | None = None, body: Any = None) -> Any:
+        """The JSON of the response. Raises RegistryError."""
+        return self.requests.request(method, path, parameters or {}, body)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class Registries:
+    """`properties` are Confluent's, with `schema.registry.url`; without it there is no registry. Raises
+    InvalidSetting."""
+
+    def __init__(self, properties: Mapping[str, str], *, identities: int) -> None:
+        has_url = bool(properties.get(URL, "").strip())
+        self._config = registry_config({**_DEFAULTS, **properties}) if has_url else None
+        self._most = identities
+        self._lock = threading.Lock()
+        self._by_identity: OrderedDict[Identity, CallersRegistry] = OrderedDict()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return () if self._config is None else self._config.urls
+
+    def of(self, identity: Identity) -> CallersRegistry | None:
+        """None if there is no registry."""
+        if self._config is None:
+            return None
+        with self._lock:
+            found = self._by_identity.get(identity)
+            if found is None:
+                found = self._by_identity[identity] = CallersRegistry(_as_caller(self._config, identity))
+            self._by_identity.move_to_end(identity)
+            while len(self._by_identity) > self._most:
+                # Calls under way keep it alive; its connections are closed with its last user.
+                self._by_identity.popitem(last=False)
+            return found
+
+    def close(self) -> None:
+        with self._lock:
+            for each in self._by_identity.values():
+                each.close()
+            self._by_identity.clear()
+
+
+def _as_caller(config: RegistryConfig, identity: Identity) -> RegistryConfig:
+    if identity.scheme is Scheme.BASIC:
+        credentials = (identity.name or "", identity.credentials)
+        return replace(config, credentials=(credentials,) * len(config.urls), token="", issuer=None)
+    if identity.token is not None:
+        return replace(config, credentials=(), token=identity.token, issuer=None)
+    return config
