@@ -13,9 +13,12 @@ import logging
 import re
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
+from kaspar.base.errors import KasparError
+from kaspar.base.log_files import DEFAULT_ROTATION, RotatingFile, Rotation
 from kaspar.base.log_writer import LogWriter
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -87,27 +90,52 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def configure(*, level: str = "INFO", stream: TextIO | None = None, file: Path | None = None) -> None:
-    """Send the log to a terminal as text and, if a file is given, to that as JSON lines. Called once, by a command."""
-    handlers: list[logging.StreamHandler[Any]] = [logging.StreamHandler(stream or sys.stderr)]
-    handlers[0].setFormatter(TextFormatter())
+def configure(
+    *,
+    level: str = "INFO",
+    stream: TextIO | None = None,
+    file: Path | None = None,
+    text_file: Path | None = None,
+    rotation: Rotation = DEFAULT_ROTATION,
+) -> None:
+    """Send the log to a terminal as text and, if files are given, to those: as JSON lines, and as text. Called once, by
+    a command. Raises KasparError if a file cannot be written.
+    """
+    terminal = logging.StreamHandler(stream or sys.stderr)
+    terminal.setFormatter(TextFormatter())
+    handlers: list[logging.StreamHandler[Any]] = [terminal]
     if file is not None:
-        handlers.append(logging.FileHandler(file))
-        handlers[1].setFormatter(JsonFormatter())
+        handlers.append(_file_handler(file, JsonFormatter(), rotation))
+    if text_file is not None:
+        handlers.append(_file_handler(text_file, TextFormatter(), rotation))
     root = logging.getLogger("kaspar")
     root.handlers = [LogWriter(handler) for handler in handlers]
     root.setLevel(level)
     root.propagate = False
 
 
-def configure_apart(name: str, file: Path) -> None:
-    """Send one logger to a file of its own, as JSON lines, and nowhere else."""
-    handler = logging.FileHandler(file)
-    handler.setFormatter(JsonFormatter())
-    logger = logging.getLogger(name)
-    logger.handlers = [LogWriter(handler)]
-    logger.propagate = False
-    _apart.add(name)
+def configure_apart(
+    names: Iterable[str], file: Path, formatter: logging.Formatter | None = None, rotation: Rotation = DEFAULT_ROTATION
+) -> None:
+    """Send these loggers to a file of their own, as JSON lines unless a formatter is given, and nowhere else. Raises
+    KasparError if it cannot be written.
+    """
+    writer = LogWriter(_file_handler(file, formatter or JsonFormatter(), rotation))
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.handlers = [writer]
+        logger.propagate = False
+        _apart.add(name)
+
+
+def _file_handler(file: Path, formatter: logging.Formatter, rotation: Rotation) -> "logging.StreamHandler[Any]":
+    try:
+        stream = RotatingFile(file, rotation)
+    except OSError as problem:
+        raise KasparError(f"the log file {file} cannot be written: {problem.strerror}") from problem
+    handler: logging.StreamHandler[Any] = logging.StreamHandler(stream)
+    handler.setFormatter(formatter)
+    return handler
 
 
 _apart: set[str] = set()

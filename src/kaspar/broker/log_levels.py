@@ -1,19 +1,19 @@
 """The levels of the broker's own log, as the broker-logger resource of the config APIs: read, checked and changed.
 
-Kafka's names are used on the wire: WARN and FATAL for Python's WARNING and CRITICAL. `root` is the broker's whole
-log. The levels belong to the process and are forgotten when it ends.
+Kafka's names are used on the wire: WARN and FATAL for Python's WARNING and CRITICAL. `root` is the broker's whole log,
+and Kafka's own loggers stand for those that do their work here (broker/loggers.py). The levels belong to the process
+and are forgotten when it ends.
 """
 
 import logging
+from collections.abc import Mapping
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.broker.loggers import KAFKA_NAMES, ROOT_LOGGER, level_unless_set
 from kaspar.config import AlterOperation
 from kaspar.controller.events import ConfigChange, ConfigOperation
 
 ROOT = "root"
-_ROOT_LOGGER = "kaspar"
-AUDIT_LOGGER = "kaspar.authorizer.logger"
-"""The authorizer's: what is denied at INFO, what is allowed at DEBUG."""
 _TRACE = 5
 LEVELS = {
     "TRACE": _TRACE,
@@ -26,8 +26,11 @@ LEVELS = {
 
 
 def levels() -> dict[str, str]:
-    """The effective level of each logger, by its name."""
-    return {name: _level_name(logger.getEffectiveLevel()) for name, logger in sorted(_loggers().items())}
+    """The effective level of each logger, by its name; of several behind a name of Kafka's, the lowest."""
+    return {
+        name: _level_name(min(logger.getEffectiveLevel() for logger in loggers))
+        for name, loggers in sorted(_loggers().items())
+    }
 
 
 def check(broker_id: int, change: ConfigChange) -> None:
@@ -46,11 +49,12 @@ def check(broker_id: int, change: ConfigChange) -> None:
 
 
 def apply(change: ConfigChange) -> None:
-    """A deleted level is inherited again. The change was checked."""
+    """A logger whose level is deleted has the one again that it had at the start. The change was checked."""
     known = _loggers()
     for step in change.operations:
         is_set = step.operation == AlterOperation.SET
-        known[step.name].setLevel(LEVELS[step.value or ""] if is_set else logging.NOTSET)
+        for logger in known[step.name]:
+            logger.setLevel(LEVELS[step.value or ""] if is_set else level_unless_set(logger.name))
 
 
 def _check_name(broker_id: int, name: str) -> None:
@@ -62,13 +66,13 @@ def _check_name(broker_id: int, name: str) -> None:
         raise _invalid(f"Unexpected node id. Expected {broker_id}, but received {name}")
 
 
-def _check_step(step: ConfigOperation, known: dict[str, logging.Logger]) -> None:
+def _check_step(step: ConfigOperation, known: Mapping[str, tuple[logging.Logger, ...]]) -> None:
     if step.operation not in list(AlterOperation):
         raise _invalid(f"Unknown operations type {step.operation}")
     operation = AlterOperation(step.operation)
     if operation in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
         raise _invalid(f"{operation.name} operation is not allowed for the BROKER_LOGGER resource")
-    if operation is AlterOperation.DELETE and step.name == ROOT:
+    if operation is AlterOperation.DELETE and known.get(step.name) == known[ROOT]:
         raise _invalid("Removing the log level of the root logger is not allowed")
     if step.name not in known:
         raise Refused(ErrorCode.INVALID_CONFIG, f"Logger {step.name} does not exist!")
@@ -80,14 +84,15 @@ def _check_step(step: ConfigOperation, known: dict[str, logging.Logger]) -> None
         )
 
 
-def _loggers() -> dict[str, logging.Logger]:
-    """The broker's own loggers, without those of libraries."""
+def _loggers() -> dict[str, tuple[logging.Logger, ...]]:
+    """The broker's own loggers, without those of libraries, and those that Kafka's names stand for."""
     ours = {
-        name: logger
+        name: (logger,)
         for name, logger in logging.Logger.manager.loggerDict.items()
-        if isinstance(logger, logging.Logger) and name.startswith(f"{_ROOT_LOGGER}.")
+        if isinstance(logger, logging.Logger) and name.startswith(f"{ROOT_LOGGER}.")
     }
-    return {ROOT: logging.getLogger(_ROOT_LOGGER), **ours}
+    kafkas = {name: tuple(map(logging.getLogger, loggers)) for name, loggers in KAFKA_NAMES.items()}
+    return {ROOT: (logging.getLogger(ROOT_LOGGER),), **ours, **kafkas}
 
 
 def _level_name(level: int) -> str:

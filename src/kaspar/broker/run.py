@@ -4,13 +4,12 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import uvloop
 
 from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
-from kaspar.broker.log_levels import AUDIT_LOGGER
+from kaspar.broker import loggers
 from kaspar.broker.memory import collect_garbage_rarely, keep_freed_memory
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings, warnings_about
@@ -23,11 +22,11 @@ SWITCH_INTERVAL_S = 0.001
 
 def run_broker(settings: BrokerSettings, *, ready: Callable[[Broker], None] = lambda broker: None) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    config = settings.config
-    file = Path(config.kaspar_log_file) if config.kaspar_log_file else None
-    structured_log.configure(level=config.kaspar_log_level.upper(), file=file)
-    if config.kaspar_authorizer_log_file:
-        structured_log.configure_apart(AUDIT_LOGGER, Path(config.kaspar_authorizer_log_file))
+    try:
+        loggers.configure(settings.config)
+    except KasparError as problem:
+        print(f"kaspar: {problem}", file=sys.stderr)
+        return 1
     for sentence in warnings_about(settings.static):
         log.warning(sentence)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -61,8 +61,10 @@ from kaspar.metadata.directories import store_folder
 from kaspar.metadata.images import FollowedImage, ImageChange
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.stored_topics import StoredTopics
+from kaspar.network.connection import RequestHandler
 from kaspar.network.large_requests import LargeRequests
 from kaspar.network.listener import Listener
+from kaspar.network.request_log import LoggedRequests, logs_requests
 from kaspar.network.timed_requests import TimedRequests
 from kaspar.storage import LogManager
 
@@ -359,7 +361,14 @@ class Broker:
     def _quotas_changed(self) -> None:
         """What no quota is set for costs nothing."""
         self.pipeline.use_quota(self.quotas if self.quotas.at_arrival else None)
-        self.network.serve(self.timed_requests if self.quotas.request_time.enabled else self.pipeline)
+        self.serve_requests()
+
+    def serve_requests(self) -> None:
+        """Requests come by what is on: the log of requests, quotas for their time. What is not costs nothing."""
+        requests: RequestHandler = self.timed_requests if self.quotas.request_time.enabled else self.pipeline
+        if logs_requests():
+            requests = LoggedRequests(requests)
+        self.network.serve(requests)
 
     def _reconfigure(self, image: ClusterImage) -> None:
         self.network.reconfigure()
@@ -438,6 +447,7 @@ class Broker:
             assert not isinstance(store, SqliteStore)
             self._join_cluster(metadata, store)
         image = await self.images.start()
+        self.serve_requests()
         self.network.start()
         self._start_http()
         self.upkeep.start()
@@ -501,6 +511,7 @@ class Broker:
             self.current_settings,
             channel=self.controller,
             on_bug=self.failures.on_bug,
+            metrics=self.metrics.controller,
         )
         self.membership = Membership(
             self.broker_id,
@@ -523,6 +534,7 @@ class Broker:
             cluster_id=cluster_id,
             reconnect=functools.partial(self._registration.register_again, metadata.connect),
             on_bug=self.failures.on_bug,
+            metrics=self.metrics.controller,
         )
         shell.add_follower(self.images.receive)
         self.controller.connect(shell)

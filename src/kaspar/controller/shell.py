@@ -31,6 +31,8 @@ from kaspar.base.log import get_log
 from kaspar.controller.controller import Controller
 from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFailed, FenceBrokers
 from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
+from kaspar.controller.metrics import ControllerMetrics
+from kaspar.controller.state_changes import record_changes
 from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage, DeletedTopic
 from kaspar.metadata.images import ImageUpdate, ImageVersion
@@ -87,6 +89,7 @@ class ControllerShell:
         address: Address | None = None,
         reconnect: Callable[[], Awaitable[Store]] | None = None,
         on_bug: Callable[[Exception], None] = lambda problem: None,
+        metrics: ControllerMetrics | None = None,
     ) -> None:
         """`address`: where other brokers reach this controller. `reconnect` opens another session when the first one is
         lost, and registers this broker in it; without it a lost session ends the controller. `on_bug` is called with
@@ -102,7 +105,8 @@ class ControllerShell:
         self._reconnect = reconnect
         self._on_bug = on_bug
         self._followers: list[Follower] = []
-        self._queue: asyncio.Queue[tuple[ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
+        self._metrics = metrics or ControllerMetrics()
+        self._queue: asyncio.Queue[tuple[float, ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
         self._queue = asyncio.Queue(_MAX_QUEUED_EVENTS)
         self._watch_fired = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -175,8 +179,10 @@ class ControllerShell:
 
     async def _enqueue(self, event: ControllerEvent[R]) -> Committed[R]:
         self._check_takes_events()
-        reply: asyncio.Future[Committed[R]] = asyncio.get_running_loop().create_future()
-        await self._queue.put((event, reply))
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Committed[R]] = loop.create_future()
+        await self._queue.put((loop.time(), event, reply))
+        self._metrics.queue_size = self._queue.qsize()
         if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
             self._refuse_waiting(self.interrupted or "the controller stopped before it handled the event")
         return await reply
@@ -189,9 +195,9 @@ class ControllerShell:
 
     async def _run(self) -> None:
         while not self.ended.is_set():
-            event, future = await self._queue.get()
+            queued_at, event, future = await self._queue.get()
             try:
-                reply = await self._handle(event)
+                reply = await self._measured(queued_at, event)
             except (StoreUnavailable, SessionLost, AccessDenied) as problem:
                 _fail(future, StoreUnavailable(str(problem)))
                 await self._recover(str(problem))
@@ -212,6 +218,17 @@ class ControllerShell:
             else:
                 if not future.done():
                     future.set_result(Committed(reply, self._version))
+
+    async def _measured(self, queued_at: float, event: ControllerEvent[Any]) -> Any:
+        metrics, loop = self._metrics, asyncio.get_running_loop()
+        started = loop.time()
+        metrics.queue_size = self._queue.qsize()
+        metrics.queue_time.record(started - queued_at)
+        metrics.events_started += 1
+        try:
+            return await self._handle(event)
+        finally:
+            metrics.processing_time.record(loop.time() - started)
 
     async def _handle(self, event: ControllerEvent[Any]) -> Any:
         if isinstance(event, _LookAtFence):
@@ -252,7 +269,9 @@ class ControllerShell:
     def _publish(
         self, image: ClusterImage, changed_topics: frozenset[str], deleted_topics: tuple[DeletedTopic, ...]
     ) -> None:
-        self._image = image
+        before, self._image = self._image, image
+        if before is not None and before is not image:
+            record_changes(before, image, changed_topics, deleted_topics, self._metrics)
         self._version = ImageVersion(self._fence.epoch, self._version.number + 1)
         if self._has_started:
             update = ImageUpdate(self._version, image, changed_topics, deleted_topics)
@@ -336,6 +355,7 @@ class ControllerShell:
 
     def _failed(self, problem: Exception, event: str) -> None:
         log.exception("an event failed in the controller", event=event)
+        self._metrics.errors += 1
         self._on_bug(problem)
 
     def _replaced(self, problem: NoLongerController) -> None:
@@ -348,7 +368,7 @@ class ControllerShell:
 
     def _refuse_waiting(self, reason: str) -> None:
         while not self._queue.empty():
-            _, future = self._queue.get_nowait()
+            _, _, future = self._queue.get_nowait()
             _fail(future, NoLongerController(reason))
 
 

@@ -5,6 +5,7 @@ forms of network/pipeline.py has one.
 """
 
 import time
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from kaspar.base.errors import Refused
@@ -30,6 +31,7 @@ class Exchange(Slot):
         "request_bytes",
         "throttle_time_ms",
         "version",
+        "when_finished",
     )
 
     def __init__(
@@ -53,6 +55,8 @@ class Exchange(Slot):
         self.throttle_time_ms = throttle_time_ms
         """To be set in the response."""
         self._waits_since = received
+        self.when_finished: Callable[[Exchange, float, float], None] | None = None
+        """Called with the local and the remote time of a request that waited, in seconds, for the log of requests."""
 
     # -- a response at once ------------------------------------------------------------------------------------------
 
@@ -100,9 +104,10 @@ class Exchange(Slot):
 
     def finish(self) -> None:
         waits_since = self._waits_since
-        self.metrics.delayed(
-            self.version, waits_since - self.received, time.perf_counter() - waits_since, self.request_bytes
-        )
+        local_s, remote_s = waits_since - self.received, time.perf_counter() - waits_since
+        self.metrics.delayed(self.version, local_s, remote_s, self.request_bytes)
+        if self.when_finished is not None:
+            self.when_finished(self, local_s, remote_s)
 
 
 class FrameHandler(Protocol):

@@ -15,7 +15,7 @@ from typing import Final
 from kaspar.acls.acl import CLUSTER_NAME, AclOperation, PatternType, ResourceType, operations_of
 from kaspar.acls.authorizer import StandardAuthorizer, Verdict
 from kaspar.base.log import get_log
-from kaspar.broker.log_levels import AUDIT_LOGGER
+from kaspar.broker.loggers import AUDIT_LOGGER
 from kaspar.metadata.deltas import acls_between
 from kaspar.metadata.images import ImageChange
 from kaspar.network.api import RequestContext

@@ -12,6 +12,7 @@ from kaspar.controller import Controller, ControllerShell
 from kaspar.controller.channel import Channel
 from kaspar.controller.events import RebalanceLeaders
 from kaspar.controller.feed import ImageFeed
+from kaspar.controller.metrics import ControllerMetrics
 from kaspar.metadata import AdvertisedEndpoint, Store
 from kaspar.metadata.images import ImageUpdate
 
@@ -28,6 +29,7 @@ class OwnController:
         *,
         channel: Channel,
         on_bug: Callable[[Exception], None],
+        metrics: ControllerMetrics,
     ) -> None:
         self.shell: ControllerShell | None = None
         self.feed: ImageFeed | None = None
@@ -35,13 +37,20 @@ class OwnController:
         self._settings = settings
         self._channel = channel
         self._on_bug = on_bug
+        self._metrics = metrics
 
     async def control(
         self, store: Store, endpoint: AdvertisedEndpoint, on_update: Callable[[ImageUpdate], None]
     ) -> None:
         """Take the controller's seat and keep it for as long as possible. Raises NoLongerController if it is taken."""
         address = (endpoint.host, endpoint.port)
-        shell = ControllerShell(store, Controller(self._settings.settings), address=address, on_bug=self._on_bug)
+        shell = ControllerShell(
+            store,
+            Controller(self._settings.settings),
+            address=address,
+            on_bug=self._on_bug,
+            metrics=self._metrics,
+        )
         feed = ImageFeed()
         watch = BrokerWatch(shell, self._broker_id, endpoint.listener)
         for follower in (on_update, feed.publish, watch.follow):

@@ -4,6 +4,7 @@ Levels of the broker's own log are changed here and live as long as the process;
 """
 
 from collections import Counter
+from collections.abc import Callable
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
@@ -28,9 +29,13 @@ from kaspar.protocol.messages.incremental_alter_configs import (
 
 
 class IncrementalAlterConfigsHandler:
-    def __init__(self, broker_id: BrokerId, controller: ControllerChannel) -> None:
+    def __init__(
+        self, broker_id: BrokerId, controller: ControllerChannel, levels_changed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`levels_changed` is called when levels of the broker's log have changed."""
         self._broker_id = broker_id
         self._controller = controller
+        self._levels_changed = levels_changed
 
     async def __call__(
         self, context: RequestContext, request: IncrementalAlterConfigsRequest
@@ -44,6 +49,8 @@ class IncrementalAlterConfigsHandler:
         outcomes = {each.resource: each.outcome for each in stored}
         for change in levels:
             outcomes[change.resource] = _alter_levels(self._broker_id, change, request.validate_only)
+        if levels:
+            self._levels_changed()
         return IncrementalAlterConfigsResponse(
             responses=tuple(_response(change.resource, outcomes[change.resource]) for change in changes)
         )

@@ -4,6 +4,7 @@ from kaspar.base.metrics import Counter, Histogram
 from kaspar.base.stalls import LoopStalls
 from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.metrics.topics import BrokerTopicMetrics
+from kaspar.controller.metrics import ControllerMetrics
 from kaspar.network.request_metrics import RequestMetricsByApi
 
 
@@ -15,6 +16,8 @@ class BrokerMetrics:
         self.start_time_ms = start_time_ms
         self.requests = RequestMetricsByApi()
         self.topics = BrokerTopicMetrics()
+        self.controller = ControllerMetrics()
+        """Of this broker's controller, while it controls."""
         self.stalls = LoopStalls()
         self.log_flush_time = Histogram()
         """Each fsync of a log, in seconds; recorded on the event loop, never by the thread that syncs."""
@@ -28,6 +31,7 @@ class BrokerMetrics:
 
     def rotate(self) -> None:
         self.requests.rotate()
+        self.controller.rotate()
         self.log_flush_time.rotate()
         self.verification_time.rotate()
         self.client_metrics.export_time.rotate()

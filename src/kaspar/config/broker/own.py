@@ -3,7 +3,7 @@
 from kaspar.config.checks import at_least, one_of, one_of_in_any_case
 from kaspar.config.declaration import Importance, Settings, setting
 from kaspar.config.kinds import INT, LONG, STRING
-from kaspar.config.units import DAY_MS
+from kaspar.config.units import DAY_MS, MIB
 
 
 class OwnSettings(Settings):
@@ -58,6 +58,28 @@ class OwnSettings(Settings):
     )
     kaspar_log_file: str = setting(
         STRING, "", doc="A file that gets the broker's own log as JSON lines, besides the terminal. Empty writes none."
+    )
+    kaspar_log_dir: str = setting(
+        STRING,
+        "",
+        doc="A folder that gets the log files that Kafka has: `server.log`, `controller.log`, `state-change.log`, "
+        "`kafka-request.log`, `log-cleaner.log` and `kafka-authorizer.log`. Empty writes none: then all is one log.",
+    )
+    kaspar_log_max_file_bytes: int = setting(
+        LONG,
+        100 * MIB,
+        at_least(1024),
+        doc="The size at which a log file is renamed and another one begun.",
+    )
+    kaspar_log_roll_ms: int = setting(
+        LONG,
+        DAY_MS,
+        at_least(0),
+        doc="A log file has the lines of one period of this length, then it is renamed: a day by default. 0: only its "
+        "size counts.",
+    )
+    kaspar_log_max_backups: int = setting(
+        INT, 10, at_least(0), doc="How many renamed files of each log are kept; the oldest ones are removed."
     )
     kaspar_authorizer_log_file: str = setting(
         STRING,

@@ -11,7 +11,7 @@ from kaspar.acls import Acl, AclFilter, AclOperation, AclPermissionType, Pattern
 from kaspar.base.errors import ErrorCode, InvalidSetting
 from kaspar.broker.authorization.access import MAX_DENIED_LINES, host_address
 from kaspar.broker.handlers import describe_acls
-from kaspar.broker.log_levels import AUDIT_LOGGER
+from kaspar.broker.loggers import AUDIT_LOGGER
 from kaspar.broker.produce.handler import ProduceHandler
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings
