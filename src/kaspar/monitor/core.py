@@ -12,7 +12,7 @@ A cluster that cannot be reached leaves what was known as it is, and is asked le
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -87,6 +87,11 @@ class Monitor:
     def canary(self) -> CanaryReport | None:
         """None if the canary is not enabled."""
         return None if self._canary is None else self._canary.report()
+
+    @property
+    def page_problems(self) -> Mapping[int, str]:
+        """Why metrics pages could not be read the last time, by the broker's id."""
+        return self._pages.problems
 
     def subscribe(self) -> AbstractAsyncContextManager[Watcher]:
         """While somebody is subscribed, rates are read more often."""

@@ -73,10 +73,17 @@ class PartitionLag:
     """How long ago the next record to read was written; 0 if there is none, None if that is not known."""
     complete: float
     """Which part of the window has been seen: Burrow's `complete`."""
-    start: Commit | None
-    end: Commit | None
-    """The first and the last commit of the window."""
+    commits: tuple[Commit, ...]
+    """Those of the window, oldest first; never none."""
     owner: Owner | None = None
+
+    @property
+    def start(self) -> Commit:
+        return self.commits[0]
+
+    @property
+    def end(self) -> Commit:
+        return self.commits[-1]
 
     @property
     def where(self) -> TopicPartition:
@@ -99,6 +106,8 @@ class GroupLag:
     """Kafka's name: Stable, Empty ..."""
     kind: str = ""
     """Kafka's name of its type: Classic, Consumer ..."""
+    members: int | None = None
+    """How many it has, of the last time that they were read."""
     is_stale: bool = False
     """Whether its coordinator could not be asked in the last round, so that all of this is from an earlier one."""
     at_ms: int = 0

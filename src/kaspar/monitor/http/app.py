@@ -6,12 +6,21 @@ from starlette.routing import Router
 
 from kaspar.monitor.core import Monitor
 from kaspar.monitor.http.burrow import burrow_routes
+from kaspar.monitor.http.burrow_config import burrow_config_routes
+from kaspar.monitor.http.metrics import metrics_routes
+from kaspar.monitor.http.own import own_routes
 from kaspar.monitor.http.responses import JSON, burrow_error
 from kaspar.web.asgi import App, Receive, Scope, Send
 
 
 def make_app(monitor: Monitor) -> App:
-    return _Application(Router(burrow_routes(monitor), redirect_slashes=False))
+    routes = [
+        *burrow_routes(monitor),
+        *burrow_config_routes(monitor),
+        *own_routes(monitor),
+        *metrics_routes(monitor),
+    ]
+    return _Application(Router(routes, redirect_slashes=False))
 
 
 class _Application:

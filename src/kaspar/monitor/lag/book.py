@@ -16,7 +16,13 @@ class LagBook:
         self._groups: Mapping[str, GroupLag] = {}
         self._ends: Mapping[TopicPartition, Ends] = {}
         self._history: dict[str, Series] = {}
+        self._has_read = False
         self.last_round: RoundReport | None = None
+
+    @property
+    def has_read(self) -> bool:
+        """Whether a round has ever read offsets."""
+        return self._has_read
 
     def groups(self) -> Mapping[str, GroupLag]:
         """By name, sorted."""
@@ -48,6 +54,7 @@ class LagBook:
     def publish(self, groups: Mapping[str, GroupLag], ends: Mapping[TopicPartition, Ends], report: RoundReport) -> None:
         """The result of a round."""
         self._groups, self._ends, self.last_round = groups, ends, report
+        self._has_read = True
         for name in self._history.keys() - groups.keys():
             del self._history[name]
         for name, group in groups.items():

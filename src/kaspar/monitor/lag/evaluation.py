@@ -11,7 +11,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import GroupOffset, GroupOffsets
 from kaspar.client.admin.groups import GroupListing
 from kaspar.client.admin.timestamps import RecordAt
-from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, OffsetsRead, Owners
+from kaspar.monitor.lag.reading import NO_MEMBERS, WITHOUT_MEMBERS, Members, OffsetsRead
 from kaspar.monitor.lag.rules import Thresholds, completeness, group_status, partition_status
 from kaspar.monitor.lag.windows import CommitWindow, EndWindow, lags
 from kaspar.monitor.views import GroupLag, PartitionLag
@@ -41,15 +41,19 @@ class Evaluator:
         self._rules = rules
         self._windows: dict[str, dict[TopicPartition, CommitWindow]] = {}
         self._ends: dict[TopicPartition, EndWindow] = {}
-        self._owners: dict[str, Owners] = {}
+        self._members: dict[str, Members] = {}
         self._groups: dict[str, GroupLag] = {}
 
     @property
     def ends(self) -> Mapping[TopicPartition, EndWindow]:
         return self._ends
 
-    def set_owners(self, owners: Mapping[str, Owners]) -> None:
-        self._owners = dict(owners)
+    def add_members(self, members: Mapping[str, Members]) -> None:
+        """They are read less often than offsets."""
+        self._members.update(members)
+
+    def forget_members(self) -> None:
+        self._members.clear()
 
     def remove(self, group: str) -> bool:
         """Forget what was seen of it. If it still exists, it begins anew with the next round."""
@@ -103,7 +107,14 @@ class Evaluator:
                 if where in known:
                     partitions.append(known[where])
         if partitions:
-            self._groups[group] = group_lag(group, partitions, listing, is_stale=is_stale, at_ms=read.at_ms)
+            self._groups[group] = group_lag(
+                group,
+                partitions,
+                listing,
+                members=self._member_count(group, listing),
+                is_stale=is_stale,
+                at_ms=read.at_ms,
+            )
         elif not is_stale:
             self._groups.pop(group, None)
 
@@ -121,7 +132,6 @@ class Evaluator:
         lag, stable_lag = lags(commit.offset, ends.latest)
         position = RecordAt(where, commit.offset)
         nothing_left = position in times.nothing_left
-        owner = self._owners.get(group, {}).get(where)
         status = partition_status(
             commits,
             ends.recent_stable,
@@ -141,9 +151,8 @@ class Evaluator:
             stable_lag,
             0.0 if lag == 0 or nothing_left else _seconds_behind(position, ends, times, now_ms),
             completeness(commits, self._rules.thresholds.intervals),
-            commits[0],
-            commits[-1],
-            owner,
+            tuple(commits),
+            self._members.get(group, NO_MEMBERS).owners.get(where),
         )
 
     def _is_owned(self, group: str, where: TopicPartition, listing: GroupListing) -> bool:
@@ -151,7 +160,12 @@ class Evaluator:
         may."""
         if listing.state in WITHOUT_MEMBERS:
             return False
-        return group not in self._owners or where in self._owners[group]
+        return group not in self._members or where in self._members[group].owners
+
+    def _member_count(self, group: str, listing: GroupListing) -> int | None:
+        if listing.state in WITHOUT_MEMBERS:
+            return 0
+        return self._members[group].count if group in self._members else None
 
     def _has_expired(self, group: str, where: TopicPartition, listing: GroupListing, now_ms: int) -> bool:
         quiet_ms = now_ms - self._windows[group][where].changed_at_ms
@@ -163,12 +177,18 @@ class Evaluator:
                 del self._windows[group]
             for group in self._groups.keys() - read.groups.keys():
                 del self._groups[group]
-            for group in self._owners.keys() - read.groups.keys():
-                del self._owners[group]
+            for group in self._members.keys() - read.groups.keys():
+                del self._members[group]
 
 
 def group_lag(
-    group: str, partitions: Collection[PartitionLag], listing: GroupListing, *, is_stale: bool, at_ms: int
+    group: str,
+    partitions: Collection[PartitionLag],
+    listing: GroupListing,
+    *,
+    members: int | None,
+    is_stale: bool,
+    at_ms: int,
 ) -> GroupLag:
     seconds = [each.lag_seconds for each in partitions if each.lag_seconds is not None]
     return GroupLag(
@@ -181,6 +201,7 @@ def group_lag(
         sum(each.complete == 1 for each in partitions) / len(partitions),
         listing.state,
         listing.type.value,
+        members,
         is_stale,
         at_ms,
     )

@@ -23,7 +23,16 @@ from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 """The states of groups that only have offsets."""
 
-Owners = Mapping[TopicPartition, Owner]
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Of one group."""
+
+    count: int
+    owners: Mapping[TopicPartition, Owner]
+
+
+NO_MEMBERS = Members(0, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +150,15 @@ def _latest(
     return list_offsets(admin, wanted, isolation_level=isolation_level) if wanted else {}
 
 
-def read_owners(admin: Admin, groups: Collection[str]) -> dict[str, Owners]:
+def read_members(admin: Admin, groups: Collection[str]) -> dict[str, Members]:
     """Who reads what, of the groups that could be described."""
-    owners: dict[str, Owners] = {}
+    members: dict[str, Members] = {}
     for group, described in describe_consumer_groups(admin, groups).items():
         if not isinstance(described, Refused):
-            owners[group] = {
+            owners = {
                 where: Owner(member.member_id, member.client_id, member.host)
                 for member in described.members
                 for where in member.assignment
             }
-    return owners
+            members[group] = Members(len(described.members), owners)
+    return members

@@ -9,7 +9,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.session import Admin
 from kaspar.monitor.lag.book import LagBook
 from kaspar.monitor.lag.evaluation import EvaluationRules, Evaluator
-from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, GroupFilter, OffsetsRead, read_offsets, read_owners
+from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, GroupFilter, OffsetsRead, read_members, read_offsets
 from kaspar.monitor.lag.rules import Thresholds
 from kaspar.monitor.lag.times import IndexTimes
 from kaspar.monitor.lag.windows import Ends
@@ -28,11 +28,12 @@ class _Result:
 class LagRounds:
     def __init__(self, settings: LagSettings, admin: AdminThread, book: LagBook, clock: Clock) -> None:
         self._filter = GroupFilter(settings.lag_group_allowlist, settings.lag_group_denylist)
-        self._owners_interval_ms = settings.lag_owners_interval_ms
+        self._members_interval_ms = settings.lag_owners_interval_ms
         self._admin = admin
         self._book = book
         self._clock = clock
-        self._owners_at_ms = 0
+        self._members_at_ms = 0
+        self._asked: set[str] = set()
         self._times = IndexTimes(clock)
         self._evaluator = Evaluator(
             EvaluationRules(
@@ -68,7 +69,7 @@ class LagRounds:
         started = self._clock.monotonic()
         read = read_offsets(admin, self._filter, also=also, now_ms=self._clock.now_ms())
         late = self._evaluator.observe(read)
-        self._maybe_read_owners(admin, read)
+        self._maybe_read_members(admin, read)
         groups = self._evaluator.evaluate(read, self._times.read(admin, late))
         ends = {where: each.latest for where, each in self._evaluator.ends.items()}
         duration_ms = (self._clock.monotonic() - started) * 1000
@@ -76,10 +77,13 @@ class LagRounds:
             groups, ends, RoundReport(read.at_ms, duration_ms, len(groups), len(read.ends), dict(read.problems))
         )
 
-    def _maybe_read_owners(self, admin: Admin, read: OffsetsRead) -> None:
-        """Once in a while. Groups without members need not be asked about."""
-        if read.at_ms - self._owners_at_ms < self._owners_interval_ms:
-            return
+    def _maybe_read_members(self, admin: Admin, read: OffsetsRead) -> None:
+        """Of all groups that have any once in a while, of new ones at once."""
         live = [name for name in read.commits if read.groups[name].state not in WITHOUT_MEMBERS]
-        self._evaluator.set_owners(read_owners(admin, live) if live else {})
-        self._owners_at_ms = read.at_ms
+        if read.at_ms - self._members_at_ms >= self._members_interval_ms:
+            self._evaluator.forget_members()
+            self._asked.clear()
+            self._members_at_ms = read.at_ms
+        if asked := [name for name in live if name not in self._asked]:
+            self._evaluator.add_members(read_members(admin, asked))
+            self._asked.update(asked)
