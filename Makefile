@@ -31,7 +31,7 @@ install: $(VENV)/.installed ## Make .venv with everything in it
 java: install ## Install Java for Spark, where that is allowed; otherwise say how
 	@$(BIN)/python -m kaspar.spark.running.java --install
 
-demo: install ## A broker, events, and two streams programs on Spark, with a live view (DEMO_SECONDS=n ends by itself)
+demo: install ## Everything at work: what kaspar up runs, events, two streams programs on Spark; prints the console's address (DEMO_SECONDS=n ends by itself)
 	@$(BIN)/python -m kaspar.spark.running.java --install 2>/dev/null || true  # the demo says what is missing
 	@$(BIN)/kaspar demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 

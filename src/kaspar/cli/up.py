@@ -25,19 +25,19 @@ DEFAULT_FOLDER: Final = Path("kaspar-data")
 _DESCRIPTION: Final = """\
 Run brokers on this machine until Ctrl-C or SIGTERM. One broker keeps its metadata itself. Several are a
 cluster, with up to three replicas of each topic; ZooKeeper, which is started too, keeps its metadata.
-The schema registry and the REST proxy run beside them, if kaspar[registry] and kaspar[rest] are installed.
+The schema registry, the REST proxy, the monitor and the console run beside them, if kaspar[console] is installed.
 A process that ends by itself is started again. Everything listens on 127.0.0.1 only.
 With --secure clients have to log in, over TLS, and ACLs say what they may do.
 """
 _EXAMPLES: Final = """\
 examples:
-  kaspar up                                   one broker on 127.0.0.1:9092; needs nothing but Kaspar
+  kaspar up                                   one broker on 127.0.0.1:9092, the console on http://127.0.0.1:8080
   kaspar up --brokers 3                       a cluster on ports 9092, 9093 and 9094; needs Java and kaspar[spark]
   kaspar up --brokers 3 --zookeepers 3        that also survives the end of a ZooKeeper server
   kaspar up --brokers 3 --dir /data/c1 --port 19092 --override num.partitions=6
   kaspar up --dir /data/c1                    again, with the data, the number of brokers and the ports of before
   kaspar up --registry-port 0 --rest-port 0   any free ports, which 'kaspar status' shows
-  kaspar up --without registry,rest           brokers only
+  kaspar up --only console                    no other service; --only '' runs brokers only
   kaspar up --secure                          TLS, passwords and ACLs; settings for clients are in FOLDER/clients
 
 While it runs, in another terminal:
@@ -212,6 +212,7 @@ def _say(line: str) -> None:
 def _prepare(folder: "Folder", options: UpOptions) -> "Members":
     """Everything that can be refused is refused here, before anything starts."""
     from kaspar.config import load_settings, warnings_about
+    from kaspar.pipelines.folder import default_folder
     from kaspar.supervisor.members import check_java, make_members
     from kaspar.supervisor.plan import plan_of, size_of
     from kaspar.supervisor.ports import free_ports, refuse_used_ports, refuse_used_service_ports
@@ -247,7 +248,7 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
         services=services,
         left_out=wishes.left_out(earlier),
     )
-    members = make_members(folder, plan, overrides, pipelines=options.pipelines)
+    members = make_members(folder, plan, overrides, pipelines=options.pipelines or default_folder())
     for sentence in warnings_about(overrides):
         print(f"kaspar: {sentence}", file=sys.stderr)
     return members

@@ -49,8 +49,18 @@ def _make_monitor(values: Values, beside: Made) -> HostedService:
     return MonitorServer(values)
 
 
+def _make_console(values: Values, beside: Made) -> HostedService:
+    """Of a monitor in the same process, it shows what that one sees: the brokers are asked once for both."""
+    from kaspar.console.running import ConsoleServer
+    from kaspar.monitor.running import MonitorServer
+
+    monitor = beside.get("monitor")
+    return ConsoleServer(values, monitor.monitor if isinstance(monitor, MonitorServer) else None)
+
+
 _MAKERS: Final[Mapping[str, Callable[[Values, Made], HostedService]]] = {
     "registry": _make_registry,
     "rest": _make_rest,
     "monitor": _make_monitor,
+    "console": _make_console,
 }

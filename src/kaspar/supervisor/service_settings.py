@@ -2,7 +2,8 @@
 
 In a secured cluster callers log in by HTTPS as one of its first users. The REST proxy passes that on, so that a caller
 may do on the brokers what the user may. The registry is itself the user `client`; the monitor, which looks at
-everything, is `admin`.
+everything, is `admin`. The console passes the caller's identity on, too; as `admin` it only watches, where no monitor
+runs beside it.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +43,11 @@ def service_settings(
             "kaspar.http.credentials.file": str(http_users_file(folder)),
         }
     user, own_settings = _SETTINGS[service.name]
-    return served | own_settings(plan, access.get(user))
+    values = served | own_settings(plan, access.get(user))
+    if service.name == "console":
+        values["kaspar.console.audit.file"] = str(folder.services / "console-audit.log")
+        values |= {} if pipelines is None else {"kaspar.console.pipelines.folder": str(pipelines)}
+    return values
 
 
 def _registry(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
@@ -57,26 +62,36 @@ def _registry(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
 
 
 def _rest(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
-    values = {"bootstrap.servers": plan.bootstrap_servers}
-    registry = plan.service_urls.get("registry")
-    if registry is not None:
-        values["schema.registry.url"] = registry
+    values = {"bootstrap.servers": plan.bootstrap_servers} | _of_the_registry(plan, access)
     if access is not None:
         values |= _prefixed("client.", access.java) | {"kaspar.propagate.identity": "true"}
-        if registry is not None:
-            values |= {
-                "schema.registry.basic.auth.credentials.source": "USER_INFO",
-                "schema.registry.basic.auth.user.info": f"{access.user}:{access.password}",
-                "schema.registry.ssl.truststore.type": "PEM",
-                "schema.registry.ssl.truststore.location": str(access.trusted),
-            }
     return values
+
+
+def _of_the_registry(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
+    """Where it is and how clients log in to it, if there is one."""
+    url = plan.service_urls.get("registry")
+    if url is None:
+        return {}
+    if access is None:
+        return {"schema.registry.url": url}
+    return {
+        "schema.registry.url": url,
+        "schema.registry.basic.auth.credentials.source": "USER_INFO",
+        "schema.registry.basic.auth.user.info": f"{access.user}:{access.password}",
+        "schema.registry.ssl.truststore.type": "PEM",
+        "schema.registry.ssl.truststore.location": str(access.trusted),
+    }
 
 
 def _monitor(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
     pages = ",".join(f"{broker.id}=http://{broker.metrics_address}/metrics" for broker in plan.brokers)
     values = {"bootstrap.servers": plan.bootstrap_servers, "kaspar.metrics.urls": pages, "canary.enable": "true"}
     return values | ({} if access is None else _prefixed("client.", access.java))
+
+
+def _console(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
+    return _rest(plan, access) | _monitor(plan, access)
 
 
 def _prefixed(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -87,5 +102,6 @@ _SETTINGS: Final[Mapping[str, tuple[str, Callable[[ClusterPlan, Access | None], 
     "registry": (CLIENT, _registry),
     "rest": (CLIENT, _rest),
     "monitor": (ADMIN, _monitor),
+    "console": (ADMIN, _console),
 }
 """Of each service: the user that it is in a secured cluster, and its own settings."""
