@@ -41,6 +41,7 @@ def test_each_broker_leads_a_partition_and_a_killed_one_gets_its_own_back(cluste
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
 def test_rolling_restarts_under_load_are_no_fault(cluster: Cluster) -> None:
     """Clients are supposed to see none: no record is lost, doubled, refused or late."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True})
@@ -143,6 +144,7 @@ def test_unclean_election_loses_records_that_are_counted() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
 def test_no_false_alarm_under_ordinary_load_for_minutes(cluster: Cluster) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 5})
     with RunningCanary(cluster.bootstrap_servers) as canary:

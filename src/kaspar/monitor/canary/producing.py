@@ -22,6 +22,8 @@ from kaspar.records import Record, build_batch
 
 _BACKOFF_S: Final = 0.1
 _ALL: Final = -1
+_PASSES: Final = RETRIABLE | {ErrorCode.BROKER_NOT_AVAILABLE}
+"""Refusals of a broker, and the client's own while the leader has left the cluster."""
 
 
 class _Producer:
@@ -91,7 +93,7 @@ class Producing:
             try:
                 return await self._attempt(view, number, sequence)
             except Refused as refused:
-                if refused.code not in RETRIABLE:
+                if refused.code not in _PASSES:
                     raise
                 problem: Exception = refused
             except OSError as error:
