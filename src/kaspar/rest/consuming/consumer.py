@@ -61,6 +61,9 @@ class BufferedConsumer:
                 error._MAX_POLL_EXCEEDED,
                 error._TRANSPORT,
                 error._ALL_BROKERS_DOWN,
+                error.COORDINATOR_LOAD_IN_PROGRESS,
+                error.COORDINATOR_NOT_AVAILABLE,
+                error.NOT_COORDINATOR,
             }
         )
         """What a Java consumer only logs."""
@@ -124,11 +127,14 @@ class BufferedConsumer:
         first = self._consumer.poll(wait_s)
         if first is None:
             return
+        problem = None
         for message in (first, *self._consumer.consume(_AT_ONCE, 0)):
             if (error := message.error()) is None:
                 self._buffer.append(message)
             elif error.code() not in self._passing:
-                raise from_kafka_error(error)
+                problem = problem or error
+        if problem is not None:
+            raise from_kafka_error(problem)
 
     def peek(self) -> "Message | None":
         return self._buffer[0] if self._buffer else None
