@@ -26,6 +26,8 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         "kafka_server_kafkaserver_brokerstate",
         "kaspar_info",
         "kaspar_start_time_seconds",
+        "kaspar_time_seconds",
+        *(f"kaspar_log_directory_{name}_bytes" for name in ("free", "total")),
         "process_max_fds",
         "process_start_time_seconds",
     ),

@@ -10,6 +10,7 @@ from kaspar.broker.metrics.cleaner import CLEANER
 from kaspar.broker.metrics.coordinators import GROUPS, TRANSACTIONS
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, WAITING
+from kaspar.broker.metrics.machine import MACHINE
 from kaspar.broker.metrics.quotas import QUOTAS
 from kaspar.broker.metrics.replicas import REPLICAS, REPLICATION
 from kaspar.broker.metrics.telemetry import TELEMETRY, pushed_page
@@ -32,6 +33,7 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
     "Controller": CONTROLLER,
     "Fetch sessions and waiting requests": WAITING,
     "Broker and process": BROKER,
+    "The machine": MACHINE,
 }
 FAMILIES: Final = tuple(family for section in SECTIONS.values() for family in section)
 
