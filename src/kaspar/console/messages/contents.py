@@ -7,7 +7,7 @@ import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -29,7 +29,7 @@ _INTEGERS: Final = {1: ">b", 2: ">h", 4: ">i", 8: ">q"}
 _json: Final = msgspec.json.Decoder()
 
 
-class Format(Enum):
+class Format(StrEnum):
     """How bytes are to be read; AUTO finds out."""
 
     AUTO = "auto"

@@ -27,7 +27,7 @@ class Part(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data: str = ""
     subject: str | None = None
     """For the format `schema`: its latest version, unless an id is given."""
-    schema_id: int | None = msgspec.field(name="schemaId", default=None)
+    schema_id: int | None = None
     message: str | None = None
     """The full name of a Protobuf message that is not the first of its schema."""
 

@@ -5,7 +5,7 @@ Many letters are replayed in steps. A step reads between two cursors, so that it
 says how far it got; if a write fails, that is the first record that was not written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -16,8 +16,8 @@ from kaspar.base.errors import Refused
 from kaspar.client.cluster import Client
 from kaspar.console.messages.dead_letters import origin_of, original_record
 from kaspar.console.messages.reading.batches import State, StoredRecord
-from kaspar.console.messages.reading.positions import AtOffset, Cursor, Direction
-from kaspar.console.messages.reading.scanning import Budget, Page, Query, Stopped, read_page
+from kaspar.console.messages.reading.positions import AtOffset, Cursor, Direction, End
+from kaspar.console.messages.reading.scanning import Budget, Matches, Page, Query, Stopped, read_page
 from kaspar.console.messages.writing import RecordWriter, Written
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
 from kaspar.records.record import Record
@@ -27,7 +27,7 @@ _BATCH_BYTES: Final = 512 * 1024
 _FAILURES: Final = (Refused, NotThere, Unacceptable, OSError)
 
 
-class Replay(msgspec.Struct, forbid_unknown_fields=True, frozen=True, rename="camel"):
+class Replay(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The body of a request that replays one record. Without a topic a dead letter goes to that of its origin, another
     record to its own."""
 
@@ -87,17 +87,8 @@ def replay_one(client: Client, topic: str, replay: Replay) -> tuple[str, Written
     return to.topic, writer.write(to.topic, to.partition, [to.record])
 
 
-def replay_letters(
-    client: Client,
-    topic: str,
-    start: Cursor,
-    until: Cursor,
-    matches: Callable[[StoredRecord], bool] | None,
-    *,
-    keep_timestamp: bool,
-    is_committed: bool = True,
-) -> ReplayStep:
-    """One step. Blocks. Raises NotThere and Refused if nothing could be read."""
+def letters_that(matches: Matches | None) -> Matches:
+    """Whether a record is a dead letter that is not of an aborted transaction, and matches."""
 
     def is_letter(stored: StoredRecord) -> bool:
         return (
@@ -106,8 +97,52 @@ def replay_letters(
             and (matches is None or matches(stored))
         )
 
-    query = Query(topic, start, Direction.FORWARD, Budget(_STEP_RECORDS), is_committed=is_committed, until=until)
-    page = read_page(client, query, is_letter)
+    return is_letter
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCount:
+    found: int
+    scanned: int
+    start: Cursor
+    position: Cursor
+    """Where counting goes on."""
+    until: Cursor
+    """The end of the topic when counting began: what comes later is not replayed."""
+    is_done: bool
+
+
+def count_letters(
+    client: Client, topic: str, start: Cursor | None, until: Cursor | None, matches: Matches | None
+) -> LetterCount:
+    """One step, without a start from the oldest record on. Blocks. Raises NotThere and Refused."""
+    is_letter = letters_that(matches)
+    found = 0
+
+    def count(stored: StoredRecord) -> bool:
+        nonlocal found
+        found += is_letter(stored)
+        return False  # nothing is kept
+
+    query = Query(topic, start or End.OLDEST, Direction.FORWARD, Budget(1), is_committed=True, until=until)
+    page = read_page(client, query, count)
+    ends = until or Cursor({partition: bounds.end for partition, bounds in page.bounds.items()})
+    return LetterCount(found, page.scanned, page.low, page.high, ends, page.stopped is Stopped.END)
+
+
+def replay_letters(
+    client: Client,
+    topic: str,
+    start: Cursor,
+    until: Cursor,
+    matches: Matches | None,
+    *,
+    keep_timestamp: bool,
+) -> ReplayStep:
+    """One step. Blocks. Raises NotThere and Refused if nothing could be read."""
+
+    query = Query(topic, start, Direction.FORWARD, Budget(_STEP_RECORDS), is_committed=True, until=until)
+    page = read_page(client, query, letters_that(matches))
     written, problem = _write_letters(client, page.records, keep_timestamp=keep_timestamp)
     position = _reached(page, written)
     return ReplayStep(written, page.scanned, position, page.stopped is Stopped.END and problem is None, problem)
@@ -121,8 +156,7 @@ def _write_letters(client: Client, letters: Sequence[StoredRecord], *, keep_time
     destinations: list[Destination] = []
     try:
         writer = RecordWriter(client)
-        for each in letters:
-            destinations.append(_destination_of_letter(writer, each, keep_timestamp=keep_timestamp))
+        destinations.extend(_destination_of_letter(writer, each, keep_timestamp=keep_timestamp) for each in letters)
     except _FAILURES as failure:
         problem = str(failure)  # those before it are written
     try:

@@ -121,16 +121,16 @@ class RecordView:
             "partition": self.partition,
             "offset": self.offset,
             "timestamp": self.timestamp,
-            "timestampType": "LogAppendTime" if self.stored.is_log_append_time else "CreateTime",
+            "timestamp_type": "LogAppendTime" if self.stored.is_log_append_time else "CreateTime",
             "state": self.stored.state.value,
             "note": self.stored.note,
-            "producerId": self.stored.producer_id if self.stored.producer_id >= 0 else None,
+            "producer_id": self.stored.producer_id if self.stored.producer_id >= 0 else None,
             "size": self.stored.size,
             "key": _shown(self._named(self.key_content(), is_key=True), record.key, characters),
             "value": _shown(self._named(self.value_content(), is_key=False), record.value, characters),
             "headers": [_header(name, value) for name, value in record.headers[:_LISTED_HEADERS]],
-            "headerCount": len(record.headers),
-            "deadLetter": None if origin is None else msgspec.to_builtins(origin),
+            "header_count": len(record.headers),
+            "dead_letter": None if origin is None else msgspec.to_builtins(origin),
         }
 
     def whole(self) -> dict[str, Any]:

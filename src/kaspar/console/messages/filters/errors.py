@@ -1,9 +1,9 @@
 """What is wrong with the text of a filter, and where."""
 
-from kaspar.base.errors import KasparError
+from kaspar.console.problems import Unacceptable
 
 
-class FilterError(KasparError):
+class FilterError(Unacceptable):
     """`column` counts characters from 1."""
 
     def __init__(self, message: str, column: int) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final, TypeAlias
 
 from kaspar.console.problems import Unacceptable
@@ -13,7 +13,7 @@ _CURSOR: Final = re.compile(r"[0-9]{1,9}:[0-9]{1,19}(?:,[0-9]{1,9}:[0-9]{1,19})*
 _MAX_OFFSET: Final = 2**63 - 1
 
 
-class Direction(Enum):
+class Direction(StrEnum):
     FORWARD = "forward"
     BACKWARD = "backward"
 
@@ -59,7 +59,7 @@ def parse_position(text: str) -> Position:
         case "time":
             return AtTime(_number(rest, "time"))
         case "cursor":
-            return _cursor(rest)
+            return parse_cursor(rest)
     raise Unacceptable(f"There is no position {text[:80]!r}: it is newest, oldest, offset:N, time:MS or cursor:P:N,...")
 
 
@@ -71,13 +71,19 @@ def parse_partitions(text: str) -> tuple[int, ...]:
         raise Unacceptable(f"Partitions are numbers with commas between them, not {text[:80]!r}.") from None
 
 
+def parse_offset(text: str) -> int:
+    """Raises Unacceptable."""
+    return _number(text, "offset")
+
+
 def _number(text: str, name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > _MAX_OFFSET:
         raise Unacceptable(f"The {name} is a whole number, not {text[:80]!r}.")
     return int(text)
 
 
-def _cursor(text: str) -> Cursor:
+def parse_cursor(text: str) -> Cursor:
+    """`0:17,1:4`. Raises Unacceptable."""
     if len(text) > _MAX_CURSOR or not _CURSOR.fullmatch(text):
         raise Unacceptable("The position is no cursor: PARTITION:OFFSET,...")
     pairs = (each.split(":") for each in text.split(","))

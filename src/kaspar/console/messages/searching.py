@@ -1,0 +1,66 @@
+"""A page of records as the page asks for it: read, filtered, decoded, and in the form that is sent."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kaspar.client.cluster import Client
+from kaspar.console.messages.filters import Filter
+from kaspar.console.messages.reading.batches import StoredRecord
+from kaspar.console.messages.reading.scanning import Matches, Page, Query, read_page
+from kaspar.console.messages.views import Decoding, RecordView
+
+_MOST_KEPT: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    query: Query
+    decoding: Decoding
+    filter: str
+    now_ms: int
+    """What `now` means in the filter."""
+
+    def run(self, client: Client) -> dict[str, Any]:
+        """Blocks. Raises FilterError, and what `read_page` raises."""
+        chosen = Filter(self.filter, now_ms=self.now_ms)
+        views: dict[tuple[int, int], RecordView] = {}
+
+        def matches(stored: StoredRecord) -> bool:
+            view = RecordView(stored, self.decoding)
+            if not chosen.matches(view):
+                return False
+            if len(views) < _MOST_KEPT:
+                views[view.partition, view.offset] = view  # what the filter has decoded is shown
+            return True
+
+        page = read_page(client, self.query, None if chosen.passes_all else matches)
+        rows = [
+            (views.get((each.where.partition, each.offset)) or RecordView(each, self.decoding)).row()
+            for each in page.records
+        ]
+        return {**_summary(page), "records": rows, "undecided": chosen.undecided}
+
+
+def matcher(text: str, decoding: Decoding, *, now_ms: int) -> Matches | None:
+    """None if every record passes. Raises FilterError."""
+    chosen = Filter(text, now_ms=now_ms)
+    if chosen.passes_all:
+        return None
+    return lambda stored: chosen.matches(RecordView(stored, decoding))
+
+
+def _summary(page: Page) -> dict[str, Any]:
+    return {
+        "low": str(page.low),
+        "high": str(page.high),
+        "stopped": page.stopped.value,
+        "scanned": page.scanned,
+        "scanned_bytes": page.scanned_bytes,
+        "partitions": [
+            {"partition": partition, "start": each.log_start, "stable": each.last_stable, "end": each.end}
+            for partition, each in page.bounds.items()
+        ],
+        "problems": [
+            {"partition": partition, "message": problem} for partition, problem in sorted(page.problems.items())
+        ],
+    }
