@@ -1,0 +1,33 @@
+"""The audit log: a line for each change that a caller has made or tried to make."""
+
+from pathlib import Path
+
+from kaspar.base.log import configure_apart, get_log
+from kaspar.web.asgi import Scope
+from kaspar.web.identity import caller_of
+
+LOGGER = "kaspar.console.audit"
+log = get_log(LOGGER)
+
+
+def write_to(file: str) -> None:
+    """Send the lines to this file in place of the service's log. Raises KasparError."""
+    if file:
+        configure_apart([LOGGER], Path(file))
+
+
+def record(scope: Scope, action: str, resource: str, *, detail: str = "", refused: str = "") -> None:
+    """A change that was made, or the sentence by which it was `refused`."""
+    client = scope.get("client")
+    values = {
+        "caller": caller_of(scope).name or "anonymous",
+        "client": client[0] if client else "",
+        "action": action,
+        "resource": resource,
+        "outcome": "refused" if refused else "done",
+    }
+    if detail:
+        values["detail"] = detail
+    if refused:
+        values["reason"] = refused
+    log.info("change", **values)

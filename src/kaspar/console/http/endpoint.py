@@ -1,0 +1,187 @@
+"""How the resources of the API are declared, and what their handlers get.
+
+    @reads("/api/topics/{topic}")
+    async def topic(call: Call) -> TopicView:
+        return await call.shared(("topic", call.path["topic"]), partial(read_topic, name=call.path["topic"]))
+
+    @changes("DELETE", "/api/topics/{topic}", action="delete topic", resource="topic {topic}")
+    async def remove_topic(call: Call) -> None:
+        await call.ask(partial(delete_topic, name=call.path["topic"]))
+
+What a handler returns is sent as JSON. What it raises becomes a status and a sentence (`errors`). Every change is in
+the audit log, whether it was made or refused.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from kaspar.callers.identities import SERVICE, Identity, identity_of
+from kaspar.client.admin.session import Admin
+from kaspar.console.context import ConsoleContext
+from kaspar.console.http import audit
+from kaspar.console.http.errors import CallFailed, failure_of
+from kaspar.console.problems import Unacceptable
+from kaspar.web.identity import caller_of
+
+_MAX_INT: Final = (1 << 31) - 1
+_NO_STORE: Final = {"cache-control": "no-store"}
+
+_Body = TypeVar("_Body")
+_Choice = TypeVar("_Choice", bound=StrEnum)
+_Result = TypeVar("_Result")
+
+encode: Final = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Call:
+    """A request to a resource, made by a caller."""
+
+    def __init__(self, context: ConsoleContext, request: Request) -> None:
+        """Raises NoCredentials."""
+        self.context = context
+        self.request = request
+        self.path: Mapping[str, str] = request.path_params
+        self.caller = caller_of(request.scope)
+        self.identity: Identity = identity_of(self.caller, propagate=context.propagates)
+        self.notes: list[str] = []
+
+    # --- what was asked -----------------------------------------------------------------------------------------------
+
+    def text(self, name: str, default: str = "") -> str:
+        """A parameter of the query."""
+        return self.request.query_params.get(name, default)
+
+    def texts(self, name: str) -> list[str]:
+        return self.request.query_params.getlist(name)
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() in ("1", "true")
+
+    def number(self, name: str, default: int, *, least: int = 0, most: int = _MAX_INT) -> int:
+        """Raises Unacceptable."""
+        return _number(name, self.text(name, str(default)), least, most)
+
+    def path_number(self, name: str) -> int:
+        return _number(name, self.path[name], 0, _MAX_INT)
+
+    def choice(self, name: str, default: _Choice) -> _Choice:
+        """Raises Unacceptable."""
+        kind = type(default)
+        try:
+            return kind(self.text(name, default))
+        except ValueError:
+            raise Unacceptable(f"{name} is one of {', '.join(kind)}.") from None
+
+    async def body(self, kind: type[_Body]) -> _Body:
+        """JSON, as a value of this type: a dataclass or a msgspec.Struct. Raises Unacceptable."""
+        try:
+            return msgspec.json.decode(await self.request.body(), type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            raise Unacceptable(f"The request cannot be understood: {problem}.") from None
+
+    # --- whom to ask --------------------------------------------------------------------------------------------------
+
+    async def ask(self, function: Callable[[Admin], _Result]) -> _Result:
+        """What the function returns, which is called in a thread with a session of the caller's identity."""
+        return await self.context.sessions.call(self.identity, function)
+
+    async def shared(self, what: Hashable, function: Callable[[Admin], _Result]) -> _Result:
+        """As `ask`, shared for about a second with other callers of this identity who want the same. The result must
+        not be changed."""
+        return await self.context.reads.get((self.identity, what), lambda: self.ask(function))
+
+    def note(self, detail: str) -> None:
+        """For the audit log: what is changed, beside the resource."""
+        self.notes.append(detail)
+
+    @property
+    def who(self) -> str:
+        """Whom brokers know, at the start of a sentence."""
+        if self.identity == SERVICE:
+            return "The console's own user"
+        return f"The user {self.identity.name or 'of this token'}"
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and least <= int(text) <= most:
+        return int(text)
+    raise Unacceptable(f"{name} is a number from {least} to {most}, not {text[:100]!r}.")
+
+
+Handler = Callable[[Call], Awaitable[Any]]
+"""Returns what is sent as JSON, None for an empty response, or a whole Response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+    handler: Handler
+    action: str = ""
+    """What the audit log calls the change; empty for a read."""
+    resource: str = ""
+    """With parameters of the path: `topic {topic}`."""
+
+    async def respond(self, context: ConsoleContext, request: Request) -> Response:
+        call: Call | None = None
+        try:
+            call = Call(context, request)
+            result = await self._run(call)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        except Exception as problem:
+            failure = failure_of(problem, "This caller" if call is None else call.who)
+            if failure is None:
+                raise
+            return failure.response()
+        if isinstance(result, Response):
+            return result
+        if result is None:
+            return Response(status_code=204)
+        return Response(encode(result), media_type="application/json", headers=_NO_STORE)
+
+    async def _run(self, call: Call) -> Any:
+        if not self.action:
+            return await self.handler(call)
+        scope = call.request.scope
+        resource = self.resource.format_map(call.path)
+        try:
+            if call.context.config.settings.kaspar_console_read_only:
+                raise CallFailed(403, "The console is read-only: kaspar.console.read.only is true.")
+            result = await self.handler(call)
+        except Exception as problem:
+            audit.record(scope, self.action, resource, detail=", ".join(call.notes), refused=str(problem))
+            raise
+        finally:
+            call.context.reads.forget()
+        audit.record(scope, self.action, resource, detail=", ".join(call.notes))
+        return result
+
+
+def reads(path: str) -> Callable[[Handler], Endpoint]:
+    return lambda handler: Endpoint("GET", path, handler)
+
+
+def changes(method: str, path: str, *, action: str, resource: str) -> Callable[[Handler], Endpoint]:
+    """`action` and `resource` are for the audit log."""
+    return lambda handler: Endpoint(method, path, handler, action, resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Something that pages can watch (`resources.events`): they get it when it has changed."""
+
+    name: str
+    read: Callable[[Call, str], Awaitable[Any]]
+    """The argument is what the page names behind a colon: `group:billing`."""
+
+
+def watched(name: str) -> Callable[[Callable[[Call, str], Awaitable[Any]]], Channel]:
+    return lambda read: Channel(name, read)

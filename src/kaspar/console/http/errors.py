@@ -1,0 +1,105 @@
+"""What goes wrong, as the page gets it: an HTTP status, and a sentence with Kafka's name of the error or HTTP's phrase.
+
+{"message": "There is no topic orders.", "code": "UNKNOWN_TOPIC_OR_PARTITION"}
+"""
+
+import json
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from kaspar.base.error_codes import RETRIABLE
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.callers.identities import NoCredentials
+from kaspar.client.core import UnsupportedByPeer
+from kaspar.console.problems import Conflict, NotThere, Unacceptable
+from kaspar.tools.error_messages import DEFAULT_MESSAGES
+from kaspar.web.errors import ErrorBody
+
+_FORBIDDEN: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+    }
+)
+_MISSING: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        ErrorCode.RESOURCE_NOT_FOUND,
+    }
+)
+_CONFLICTS: Final = frozenset({ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NON_EMPTY_GROUP, ErrorCode.DUPLICATE_RESOURCE})
+_STATUSES: Final = (
+    (Unacceptable, 400),
+    (NotThere, 404),
+    (Conflict, 409),
+    (NoCredentials, 401),
+    (UnsupportedByPeer, 501),
+)
+_UNREACHABLE: Final = "No broker can be reached"
+
+
+class CallFailed(KasparError):
+    """A call that ends with an error. Its text is the sentence."""
+
+    def __init__(self, status: int, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code or HTTPStatus(status).phrase
+
+    def response(self) -> Response:
+        return Response(error_content(str(self), self.code), self.status, media_type="application/json")
+
+
+def failure_of(problem: Exception, caller: str) -> CallFailed | None:
+    """None for a bug. `caller` is whom the broker knows: "The user alice"."""
+    match problem:
+        case CallFailed():
+            return problem
+        case Refused():
+            return _refusal(problem, caller)
+        case OSError():
+            return CallFailed(503, f"{_UNREACHABLE}: {problem}.")
+        case KasparError():
+            status = next((status for kind, status in _STATUSES if isinstance(problem, kind)), 502)
+            return CallFailed(status, str(problem))
+        case _:
+            return None
+
+
+def _refusal(refused: Refused, caller: str) -> CallFailed:
+    code, text = refused.code, refusal_text(refused)
+    if code is ErrorCode.REQUEST_TIMED_OUT:
+        return CallFailed(503, f"{_UNREACHABLE}. {text}", code.name)
+    if code in _FORBIDDEN:
+        return CallFailed(403, f"{caller} may not do this. {text}", code.name)
+    for codes, status in ((_MISSING, 404), (_CONFLICTS, 409), (RETRIABLE, 503)):
+        if code in codes:
+            return CallFailed(status, text, code.name)
+    return CallFailed(400, text, code.name)
+
+
+def refusal_text(refused: Refused) -> str:
+    """A response without a message leaves it to the client to have one."""
+    if refused.message and refused.message != refused.code.name:
+        return refused.message
+    return DEFAULT_MESSAGES.get(refused.code, refused.code.name)
+
+
+def error_content(message: str, code: str) -> bytes:
+    return msgspec.json.encode({"message": message, "code": code})
+
+
+def error_form(status: int, message: str) -> ErrorBody:
+    """For errors outside of the application (kaspar.web.errors)."""
+    body = {"message": message, "code": HTTPStatus(status).phrase}
+    return ErrorBody("application/json", json.dumps(body).encode())

@@ -1,0 +1,99 @@
+"""Server-sent events: a response that stays open while its page is.
+
+A page that reads slowly holds up its own stream only, and then gets the newest state, not what it has missed: events
+are made when there is room for them.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from kaspar.web.asgi import Receive, Scope, Send
+
+HEARTBEAT_S: Final = 10.0
+"""The page takes a stream for lost that is silent for longer than a few of these."""
+RETRY_MS: Final = 2_000
+_HEARTBEAT: Final = b"event: beat\ndata: 1\n\n"
+"""An event and not a comment, so that the page can see it."""
+
+
+class Event(NamedTuple):
+    name: str
+    data: Any
+    """Sent as JSON."""
+    id: str = ""
+
+
+def encode_event(event: Event) -> bytes:
+    head = f"event: {event.name}\n" + (f"id: {event.id}\n" if event.id else "")
+    return head.encode() + b"data: " + msgspec.json.encode(event.data) + b"\n\n"
+
+
+class EventStream(Response):
+    """Sends the events, and heartbeats in between, until they end or the page goes away; then it closes them."""
+
+    def __init__(self, events: AsyncIterator[Event], *, heartbeat_s: float = HEARTBEAT_S) -> None:
+        super().__init__(
+            media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"}
+        )
+        del self.headers["content-length"]
+        self._events = events
+        self._heartbeat_s = heartbeat_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        sending = asyncio.ensure_future(self._send(send))
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.wait((sending, leaving))
+        if not sending.cancelled():
+            sending.result()  # a bug in the events
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _send(self, send: Send) -> None:
+        await _body(send, b"retry: %d\n\n" % RETRY_MS)
+        async with contextlib.aclosing(_beating(self._events, self._heartbeat_s)) as chunks:
+            async for chunk in chunks:
+                await _body(send, chunk)
+
+
+async def _beating(events: AsyncIterator[Event], heartbeat_s: float) -> AsyncGenerator[bytes, None]:
+    """The events as bytes, with a heartbeat whenever none has come for so long."""
+    following: asyncio.Future[Event] | None = None
+    try:
+        while True:
+            if following is None:
+                following = asyncio.ensure_future(anext(events))
+            await asyncio.wait((following,), timeout=heartbeat_s)
+            if not following.done():
+                yield _HEARTBEAT
+                continue
+            try:
+                event = following.result()
+            except StopAsyncIteration:
+                return
+            following = None
+            yield encode_event(event)
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.wait((following,))
+        if (close := getattr(events, "aclose", None)) is not None:
+            await close()
+
+
+async def _body(send: Send, content: bytes) -> None:
+    await send({"type": "http.response.body", "body": content, "more_body": True})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

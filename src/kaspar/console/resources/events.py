@@ -1,0 +1,76 @@
+"""What open pages are told: one stream for each page, with the topics that it names.
+
+    GET /api/events?topic=overview&topic=group:billing
+
+The monitor's rounds happen once for all pages. After each, a page gets those of its topics that have changed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from kaspar.console.http.endpoint import Call, Channel, Endpoint, encode
+from kaspar.console.http.errors import CallFailed, failure_of
+from kaspar.console.http.events import Event, EventStream
+from kaspar.console.problems import Unacceptable
+
+_MOST_TOPICS: Final = 20
+
+
+def events_endpoint(channels: Iterable[Channel], *, max_pages: int) -> Endpoint:
+    pages = _Pages({channel.name: channel for channel in channels}, max_pages)
+    return Endpoint("GET", "/api/events", pages.open)
+
+
+class _Pages:
+    """The streams of all pages that are open."""
+
+    def __init__(self, channels: Mapping[str, Channel], most: int) -> None:
+        self._channels = channels
+        self._most = most
+        self._open = 0
+
+    async def open(self, call: Call) -> Response:
+        topics = call.texts("topic")
+        if len(topics) > _MOST_TOPICS:
+            raise Unacceptable(f"A page watches {_MOST_TOPICS} topics at most.")
+        watched = [(topic, *self._channel(topic)) for topic in topics]
+        if self._open >= self._most:
+            raise CallFailed(503, f"{self._open} pages are open already: kaspar.console.max.pages is {self._most}.")
+        return EventStream(self._events(call, watched))
+
+    def _channel(self, topic: str) -> tuple[Channel, str]:
+        name, _, argument = topic.partition(":")
+        if name not in self._channels:
+            raise Unacceptable(f"There is nothing to watch by the name {name!r}.")
+        return self._channels[name], argument
+
+    async def _events(self, call: Call, watched: Sequence[tuple[str, Channel, str]]) -> AsyncIterator[Event]:
+        self._open += 1
+        last: dict[str, bytes] = {}
+        try:
+            async with call.context.monitor.subscribe() as rounds:
+                while True:
+                    for topic, channel, argument in watched:
+                        data = await _read(call, channel, argument)
+                        if (encoded := encode(data)) != last.get(topic):
+                            last[topic] = encoded
+                            yield Event(topic, data)
+                    await anext(rounds)
+        finally:
+            self._open -= 1
+
+
+async def _read(call: Call, channel: Channel, argument: str) -> Mapping[str, Any]:
+    """What the page gets: the value, or the problem as the API would report it."""
+    try:
+        return {"value": await channel.read(call, argument)}
+    except asyncio.CancelledError:
+        raise
+    except Exception as problem:
+        failure = failure_of(problem, call.who)
+        if failure is None:
+            raise
+        return {"problem": {"message": str(failure), "code": failure.code}}

@@ -1,0 +1,147 @@
+"""Groups: listed, described, with their lag over time, reset, and deleted.
+
+Names of groups may have slashes, so they are the last part of a path.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from kaspar.client.admin.groups import list_groups
+from kaspar.console.groups import changing, resetting
+from kaspar.console.groups.describing import GroupView, describe_group
+from kaspar.console.groups.listing import GroupPage, GroupQuery, SortKey, select, with_members
+from kaspar.console.groups.resetting import Move, Preview, Scope, Target
+from kaspar.console.http.endpoint import Call, Endpoint, changes, reads, watched
+from kaspar.console.problems import NotThere
+from kaspar.monitor.views import LagPoint
+
+MOST_ROWS: Final = 500
+_HISTORY_MS: Final = 6 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class LagHistory:
+    points: tuple[LagPoint, ...]
+    status: str | None
+    """None, as the time of the round, if the monitor has not seen the group."""
+    total_lag: int | None
+    max_lag_seconds: float | None
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewBody:
+    target: Target
+    scopes: tuple[Scope, ...] = ()
+    """Without any, all partitions that the group has committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResetBody:
+    moves: tuple[Move, ...]
+    """As a preview had them."""
+
+
+@reads("/api/groups")
+async def groups(call: Call) -> GroupPage:
+    query = GroupQuery(
+        call.text("search"),
+        call.text("state"),
+        call.text("type"),
+        call.text("status"),
+        call.choice("sort", SortKey.GROUP),
+        call.flag("descending"),
+        call.number("offset", 0),
+        call.number("limit", 50, least=1, most=MOST_ROWS),
+    )
+    listed = await call.shared("groups", list_groups)
+    page = select(listed, call.context.monitor.lag.groups(), query)
+    names = tuple(row.group_id for row in page.rows)
+    return await call.shared(("groups", query, names), partial(with_members, page=page))
+
+
+@reads("/api/groups/{group:path}")
+async def group(call: Call) -> GroupView:
+    name = call.path["group"]
+    lag = call.context.monitor.lag.group(name)
+    return await call.shared(("group", name), partial(describe_group, group_id=name, lag=lag))
+
+
+@reads("/api/group-lag/{group:path}")
+async def group_lag(call: Call) -> LagHistory:
+    return await _lag_history(call, call.path["group"])
+
+
+@watched("group")
+async def watched_group(call: Call, name: str) -> LagHistory:
+    return await _lag_history(call, name)
+
+
+async def _lag_history(call: Call, name: str) -> LagHistory:
+    listed = await call.shared("groups", list_groups)
+    if all(each.group_id != name for each in listed):
+        raise NotThere(f"There is no group {name}, or you may not see it.")
+    context = call.context
+    lag = context.monitor.lag.group(name)
+    points = context.monitor.lag.history(name, context.clock.now_ms() - _HISTORY_MS)
+    if lag is None:
+        return LagHistory(tuple(points), None, None, None, None)
+    return LagHistory(tuple(points), lag.status.name, lag.total_lag, lag.max_lag_seconds, lag.at_ms)
+
+
+async def _preview(call: Call) -> Preview:
+    """Changes nothing, so it is not in the audit log."""
+    body = await call.body(PreviewBody)
+    return await call.ask(
+        partial(
+            resetting.preview,
+            group_id=call.path["group"],
+            target=body.target,
+            scopes=body.scopes,
+            now_ms=call.context.clock.now_ms(),
+        )
+    )
+
+
+@changes("POST", "/api/group-reset/{group:path}", action="reset offsets", resource="group {group}")
+async def reset(call: Call) -> None:
+    body = await call.body(ResetBody)
+    call.note("; ".join(f"{each.where}: {_offset(each.old)} -> {each.new}" for each in body.moves))
+    await call.ask(partial(resetting.execute, group_id=call.path["group"], moves=body.moves))
+
+
+@changes("DELETE", "/api/groups/{group:path}", action="delete group", resource="group {group}")
+async def delete(call: Call) -> None:
+    await call.ask(partial(changing.delete_group, group_id=call.path["group"]))
+
+
+@changes("DELETE", "/api/group-offsets/{group:path}", action="delete offsets", resource="group {group}")
+async def delete_offsets(call: Call) -> int:
+    topic = call.text("topic")
+    call.note(f"topic {topic}")
+    return await call.ask(partial(changing.delete_offsets, group_id=call.path["group"], topic=topic))
+
+
+@changes("DELETE", "/api/group-members/{group:path}", action="remove member", resource="group {group}")
+async def remove_member(call: Call) -> None:
+    member = call.text("member")
+    call.note(f"member {member}")
+    await call.ask(partial(changing.remove_member, group_id=call.path["group"], member_id=member))
+
+
+def _offset(offset: int | None) -> str:
+    return "none" if offset is None else str(offset)
+
+
+ENDPOINTS = (
+    groups,
+    group,
+    group_lag,
+    Endpoint("POST", "/api/group-preview/{group:path}", _preview),
+    reset,
+    delete,
+    delete_offsets,
+    remove_member,
+)
+CHANNELS = (watched_group,)

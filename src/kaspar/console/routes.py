@@ -1,0 +1,9 @@
+"""All resources of the API, and all that pages can watch."""
+
+from typing import Final
+
+from kaspar.console.http.endpoint import Channel, Endpoint
+from kaspar.console.resources import cluster, session
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (*session.ENDPOINTS,)
+CHANNELS: Final[tuple[Channel, ...]] = (*cluster.CHANNELS,)

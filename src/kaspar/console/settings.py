@@ -1,0 +1,104 @@
+"""The settings of the console, and the properties of its Kafka clients.
+
+A client's properties are those behind `client.` and, with precedence, behind `producer.`, `consumer.` or `admin.`, with
+the names of Java's clients. The monitor's settings (`lag.`, `rates.` ...) are for the monitor that the console runs
+where it is not given one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Self
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.callers.settings import IdentitySettings, properties_behind, without_protocols
+from kaspar.config.checks import at_least
+from kaspar.config.declaration import Importance, Settings, setting
+from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
+from kaspar.config.units import MIB
+from kaspar.web.settings import WebSettings, listeners_setting
+
+_ADMIN_TIMEOUT_MS: Final = 10_000
+"""A person waits for the page."""
+
+
+class PageSettings(Settings):
+    bootstrap_servers: str = setting(
+        STRING, "localhost:9092", importance=Importance.HIGH, doc="Some brokers: `host:port`, separated by commas."
+    )
+    schema_registry_url: tuple[str, ...] = setting(
+        LIST, (), importance=Importance.HIGH, doc="Where the schema registry is. Empty if there is none."
+    )
+    kaspar_console_allowed_hosts: tuple[str, ...] = setting(
+        LIST,
+        (),
+        importance=Importance.HIGH,
+        doc="The host names by which browsers may reach the console, besides `localhost`, the names of this machine "
+        "and of `listeners`, and any IP address. Requests to others are refused, so that a page of another site cannot "
+        "reach the console by a name that it makes resolve to it (DNS rebinding).",
+    )
+    kaspar_console_read_only: bool = setting(BOOLEAN, False, doc="Whether all changes are refused.")
+    kaspar_console_audit_file: str = setting(
+        STRING,
+        "",
+        doc="A file that gets a JSON line for each change: who made or tried it, what it is about, and how it ended. "
+        "Empty writes these lines to the service's log.",
+    )
+    kaspar_console_pipelines_folder: str = setting(
+        STRING, "", doc="The folder of the pipelines that `kaspar up` runs. Empty shows no pipelines."
+    )
+    kaspar_console_max_pages: int = setting(
+        INT, 200, at_least(1), doc="How many pages may be open that are kept up to date. Others are refused with 503."
+    )
+
+
+class ConsoleSettings(PageSettings, IdentitySettings, WebSettings):
+    listeners: tuple[str, ...] = listeners_setting(8080)
+    kaspar_http_max_body_bytes: int = setting(
+        INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+    )
+    passed_on = (
+        "client.",
+        "producer.",
+        "consumer.",
+        "admin.",
+        "schema.registry.",
+        "cluster.",
+        "lag.",
+        "rates.",
+        "canary.",
+        "doctor.",
+        "kaspar.metrics.",
+    )
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.kaspar_propagate_identity and self.authentication_method.upper() == "NONE":
+            raise InvalidSetting("kaspar.propagate.identity=true needs authentication.method=BASIC or BEARER")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleConfig:
+    """The settings, and the properties of each kind of client, which may hold secrets."""
+
+    settings: ConsoleSettings
+    producer: Mapping[str, str] = field(repr=False)
+    consumer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
+    registry: Mapping[str, str] = field(repr=False)
+    """`schema.registry.url` and the other properties of the registry's client, with their prefix."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Raises InvalidSetting with a sentence."""
+        settings = ConsoleSettings.of(values)
+        properties = partial(properties_behind, values, declared=ConsoleSettings.declared)
+        servers = {"bootstrap.servers": without_protocols(settings.bootstrap_servers)}
+        timeouts = {"default.api.timeout.ms": str(_ADMIN_TIMEOUT_MS)}
+        return cls(
+            settings,
+            producer=servers | properties("client.", "producer."),
+            consumer=servers | properties("client.", "consumer."),
+            admin=servers | timeouts | properties("client.", "admin."),
+            registry={name: value for name, value in values.items() if name.startswith("schema.registry.")},
+        )
