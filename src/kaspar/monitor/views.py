@@ -46,6 +46,8 @@ class Commit:
     """Against the high watermark of that round."""
     stable_lag: int
     """Against the last stable offset."""
+    kept_up: bool = False
+    """Whether it had reached what was the last stable offset one round earlier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ class Evaluator:
 
     def remove(self, group: str) -> bool:
         """Forget what was seen of it. If it still exists, it begins anew with the next round."""
-        return self._groups.pop(group, None) is not None or self._windows.pop(group, None) is not None
+        self._windows.pop(group, None)
+        return self._groups.pop(group, None) is not None
 
     def observe(self, read: OffsetsRead) -> list[RecordAt]:
         """Remember a round. Returns where groups have records to read, for `evaluate` to know since when."""
@@ -77,7 +78,7 @@ class Evaluator:
                     continue
                 if where not in windows:
                     windows[where] = CommitWindow(self._rules.thresholds.intervals, self._rules.min_distance_ms)
-                windows[where].observe(commit.offset, commit.metadata, commit.leader_epoch, read.ends[where], now_ms)
+                windows[where].observe(commit, self._ends[where], now_ms)
                 if commit.offset < read.ends[where].high_watermark:
                     late[RecordAt(where, commit.offset)] = None
         return list(late)

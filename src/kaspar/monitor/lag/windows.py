@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kaspar.client.admin.group_offsets import GroupOffset
 from kaspar.monitor.views import Commit
 
 _MAX_TIMES: Final = 64
@@ -33,10 +34,11 @@ class CommitWindow:
     def commits(self) -> Sequence[Commit]:
         return self._commits
 
-    def observe(self, offset: int, metadata: str, leader_epoch: int | None, ends: Ends, now_ms: int) -> None:
+    def observe(self, commit: GroupOffset, ends: "EndWindow", now_ms: int) -> None:
         """What a round has read. The same commit again changes nothing; one with other metadata is another commit."""
+        offset = commit.offset
         last = self._commits[-1] if self._commits else None
-        token = (metadata, leader_epoch)
+        token = (commit.metadata, commit.leader_epoch)
         if last is not None and last.offset == offset and token == self._metadata:
             return
         self._metadata = token
@@ -46,7 +48,8 @@ class CommitWindow:
             # It keeps the time of the one that it replaces: else frequent commits would always replace the last.
             at_ms = last.at_ms
             self._commits.pop()
-        self._commits.append(Commit(offset, at_ms, *lags(offset, ends)))
+        kept_up = ends.previous_stable is not None and offset >= ends.previous_stable
+        self._commits.append(Commit(offset, at_ms, *lags(offset, ends.latest), kept_up))
         if len(self._commits) > self._intervals:
             del self._commits[0]
 
@@ -67,6 +70,11 @@ class EndWindow:
         self.recent_stable: list[int] = []
         self._seen_at_ms: list[int] = []
         self._seen_ends: list[int] = []
+
+    @property
+    def previous_stable(self) -> int | None:
+        """The last stable offset of the round before."""
+        return self.recent_stable[-2] if len(self.recent_stable) > 1 else None
 
     def observe(self, ends: Ends, now_ms: int) -> None:
         if self._seen_ends and ends.high_watermark < self._seen_ends[-1]:
