@@ -133,7 +133,6 @@ def _access(session: Session, parameters: dict[str, object], folder: "Folder | N
     options += [word for setting in settings for word in ("-X", setting)]
     config_file = parameters["config_file"]
     if not options and folder is not None:
-        options = ["-b", session.servers]
         if (folder.clients / "admin.properties").exists():
             config_file = folder.clients / "admin.properties"
             options = ["--config", str(config_file)]

@@ -11,7 +11,8 @@ DEFAULT_SERVERS: Final = "localhost:9092"
 class Access:
     servers: str = DEFAULT_SERVERS
     kaspar_options: tuple[str, ...] = ()
-    """What `kaspar` commands need to choose the cluster: `-b ...`, `--profile ...`, `--config ...`."""
+    """What `kaspar` commands need to choose the cluster: `--profile ...`, `--config ...`; by default `-b` with the
+    servers, unless `kaspar` takes these anyway."""
     config_file: str | None = None
     """Client properties for Kafka's tools (`--command-config`)."""
     folder: str | None = None
@@ -19,7 +20,10 @@ class Access:
 
     def kaspar(self, *words: str) -> str:
         """A command of `kaspar` for this cluster."""
-        return shlex.join(["kaspar", *words, *self.kaspar_options])
+        options = self.kaspar_options
+        if not options and self.servers != DEFAULT_SERVERS:
+            options = ("-b", self.servers)
+        return shlex.join(["kaspar", *words, *options])
 
     def kafka(self, tool: str, *words: str) -> str:
         """A command with Kafka's name for this cluster."""

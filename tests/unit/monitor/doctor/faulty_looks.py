@@ -139,7 +139,7 @@ def _full_log(seen: Observation) -> Observation:
 
 FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
     "no-controller": (
-        _changed(lambda seen: replace(seen, controller_id=-1), "cluster", "No broker", "kafka-server-start"),
+        _changed(lambda seen: replace(seen, controller_id=-1), "cluster", "No broker is", "kafka-server-start"),
     ),
     "broker-down": (
         Faulty(
@@ -452,7 +452,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: with_topic(seen, seen.topics["orders"], segment_bytes="16384"),
             "topic orders",
-            "segment.bytes is below 1,048,576 for 1 topic: orders (16384)",
+            "segment.bytes is below 10,485,760 for 1 topic: orders (16384)",
             "kaspar topic alter orders --unset segment.bytes",
         ),
         _changed(

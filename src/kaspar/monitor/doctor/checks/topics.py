@@ -9,7 +9,7 @@ from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.findings import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks, counted, some
 
-SMALL_SEGMENT_BYTES: Final = 1 << 20
+SMALL_SEGMENT_BYTES: Final = 10 << 20
 SMALL_SEGMENT_MS: Final = 10 * 60_000
 ALIKE: Final = 0.85
 
