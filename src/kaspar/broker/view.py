@@ -14,7 +14,7 @@ from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.fetch.sessions import FetchSessions
 from kaspar.broker.log_dir_moves import LogDirMoves
-from kaspar.broker.metrics.view import BrokerState
+from kaspar.broker.metrics.view import BrokerState, FollowerLag
 from kaspar.broker.partitions import Partitions
 from kaspar.broker.produce.backlog import Backlog
 from kaspar.broker.replication.replicas import Replicas
@@ -66,6 +66,11 @@ class HostedReplica:
         return self.partition.log.config.min_insync_replicas
 
     @property
+    def last_stable_offset_lag(self) -> int:
+        partition = self.partition
+        return max(partition.high_watermark - partition.last_stable_offset, 0)
+
+    @property
     def is_reassigning(self) -> bool:
         return self.partition.state.leadership.is_reassigning
 
@@ -88,6 +93,8 @@ class ReplicationNumbers:
     reassignment_bytes_out: int
     max_lag: int
     min_fetch_rate: float
+    follower_lags: Sequence[FollowerLag]
+    failed_partition_count: int
     max_move_lag: int
 
     @classmethod
@@ -103,6 +110,8 @@ class ReplicationNumbers:
             reassignment_bytes_out=traffic.reassignment_bytes_out,
             max_lag=fetchers.max_lag,
             min_fetch_rate=fetchers.min_fetch_rate,
+            follower_lags=[FollowerLag(*each) for each in fetchers.lags()],
+            failed_partition_count=fetchers.failed_partition_count,
             max_move_lag=moves.max_lag,
         )
 
@@ -147,6 +156,10 @@ class ClusterCounts:
             for replica in partition.replicas
         }
         return len(known - self.image.brokers.keys())
+
+    @property
+    def controlled_shutdown_broker_count(self) -> int:
+        return len(self.image.shutting_down)
 
     @property
     def topic_count(self) -> int:

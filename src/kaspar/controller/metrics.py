@@ -8,7 +8,6 @@ from kaspar.base.metrics import Histogram
 
 class ControllerMetrics:
     def __init__(self) -> None:
-        self.queue_size = 0
         self.queue_time = Histogram()
         """How long events waited, in seconds."""
         self.processing_time = Histogram()

@@ -182,7 +182,6 @@ class ControllerShell:
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Committed[R]] = loop.create_future()
         await self._queue.put((loop.time(), event, reply))
-        self._metrics.queue_size = self._queue.qsize()
         if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
             self._refuse_waiting(self.interrupted or "the controller stopped before it handled the event")
         return await reply
@@ -222,7 +221,6 @@ class ControllerShell:
     async def _measured(self, queued_at: float, event: ControllerEvent[Any]) -> Any:
         metrics, loop = self._metrics, asyncio.get_running_loop()
         started = loop.time()
-        metrics.queue_size = self._queue.qsize()
         metrics.queue_time.record(started - queued_at)
         metrics.events_started += 1
         try:

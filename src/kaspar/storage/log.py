@@ -127,6 +127,16 @@ class Log:
     def size(self) -> int:
         return sum(segment.size for segment in self.local.segments.all)
 
+    @property
+    def retention_size_percent(self) -> int:
+        """How much of `retention.bytes` its size is (KIP-1257); 0 where that is not limited."""
+        limit = self.config.retention_bytes
+        return self.size * 100 // limit if limit > 0 else 0
+
+    @property
+    def producer_id_count(self) -> int:
+        return len(self.producers.entries)
+
     # Appends
 
     @property

@@ -24,6 +24,8 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         "kafka_controller_kafkacontroller_activecontrollercount",
         "kafka_controller_kafkacontroller_activebrokercount",
         "kafka_server_kafkaserver_brokerstate",
+        *(f"kafka_controller_controllereventmanager_eventqueue{name}timems" for name in ("", "processing")),
+        "kafka_controller_kafkacontroller_eventqueueoperationsstartedcount",
         "kaspar_info",
         "kaspar_start_time_seconds",
         "kaspar_time_seconds",
@@ -55,6 +57,7 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
     Scenario(traffic.a_producer_without_a_sequence): (f"{_TOPICS}invalidoffsetorsequencerecords_total",),
     Scenario(traffic.a_batch_to_compress): (f"{_TOPICS}producemessageconversions_total",),
     Scenario(traffic.a_read_with_a_negative_limit): (f"{_TOPICS}failedfetchrequests_total",),
+    Scenario(traffic.a_log_with_a_limit): ("kafka_log_log_retentionsizeinpercent",),
     Scenario(traffic.a_write_that_is_synced): ("kafka_log_logflushstats_logflushrateandtimems",),
     Scenario(traffic.deleted_records): ("kafka_log_log_logstartoffset", "kafka_log_log_numlogsegments"),
     Scenario(connections.a_connection_that_comes_and_one_that_goes): (
@@ -67,16 +70,19 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
     Scenario(connections.an_idle_connection, settings={"connections.max.idle.ms": "500"}): (
         "kaspar_idle_connections_closed_total",
     ),
-    Scenario(authentication.log_ins_of_every_kind, new_broker=authentication.secured_broker): tuple(
-        f"kafka_server_socket_server_metrics_{name}"
-        for name in (
-            *(f"{kind}_{end}" for kind in authentication.KINDS for end in ("total", "rate")),
-            "successful_authentication_no_reauth_total",
-            "reauthentication_latency_avg",
-            "reauthentication_latency_max",
-            "expired_connections_killed_count",
-            "connections",
-        )
+    Scenario(authentication.log_ins_of_every_kind, new_broker=authentication.secured_broker): (
+        *(
+            f"kafka_server_socket_server_metrics_{name}"
+            for name in (
+                *(f"{kind}_{end}" for kind in authentication.KINDS for end in ("total", "rate")),
+                "successful_authentication_no_reauth_total",
+                "reauthentication_latency_avg",
+                "reauthentication_latency_max",
+                "expired_connections_killed_count",
+                "connections",
+            )
+        ),
+        "kafka_network_socketserver_expiredconnectionskilledcount",
     ),
     Scenario(connections.a_stranger_that_says_nothing, settings={"kaspar.unauthenticated.timeout.ms": "500"}): (
         "kaspar_connections_of_strangers_closed_total",
@@ -85,6 +91,10 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         *(f"kafka_server_{kind}_{name}" for kind in ("produce", "fetch") for name in ("byte_rate", "throttle_time")),
         *(f"kafka_server_request_{name}" for name in ("request_time", "throttle_time")),
         *(f"kafka_server_controllermutation_{name}" for name in ("mutation_rate", "tokens", "throttle_time")),
+        *(
+            f"kafka_server_quota_{name}"
+            for name in ("byte_rate", "request_time", "mutation_rate", "tokens", "throttle_time")
+        ),
     ),
     Scenario(connections.a_connection_too_many): ("kaspar_connections_rejected_total",),
     Scenario(connections.bytes_that_are_no_request): ("kaspar_malformed_requests_total",),
@@ -150,6 +160,8 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
     Scenario(transactions.a_coordinator_of_transactions, since_start=True): (f"{_TRANSACTION_METRICS}num_partitions",),
     Scenario(transactions.a_transaction): (
         "kaspar_transactional_ids",
+        "kafka_server_replicamanager_produceridcount",
+        "kafka_cluster_partition_laststableoffsetlag",
         "kafka_server_addpartitionstotxnmanager_verificationtimems",
     ),
     Scenario(transactions.a_write_outside_of_any_transaction): (
@@ -171,6 +183,7 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
     Scenario(connections.work, since_start=True): (
         *(f"kafka_network_socketserver_networkprocessoravgidle{end}" for end in ("percent", "_percent")),
         *(f"kafka_server_kafkarequesthandlerpool_requesthandleravgidle{end}" for end in ("percent", "_percent")),
+        f"{_GROUP_METRICS}thread_idle_ratio_avg",
     ),
     Scenario(upheavals.a_restart, settings=ONE_PARTITION_EACH): (
         *(f"{_GROUP_METRICS}partition_load_time_{name}" for name in ("max", "avg")),
@@ -202,11 +215,23 @@ ALWAYS_0 = frozenset(
         ),
         *(f"{_TOPICS}{name}_total" for name in ("replicationbytesin", "replicationbytesout")),
         *(f"{_TOPICS}{name}_total" for name in ("reassignmentbytesin", "reassignmentbytesout")),
-        *(f"kafka_server_replicafetchermanager_{name}" for name in ("maxlag", "minfetchrate")),
-        "kafka_controller_kafkacontroller_fencedbrokercount",
+        *(f"kafka_server_replicafetchermanager_{name}" for name in ("maxlag", "minfetchrate", "failedpartitionscount")),
+        "kafka_server_fetcherlagmetrics_consumerlag",
+        f"{_TOPICS}fetchmessageconversions_total",
+        *(
+            f"kafka_controller_kafkacontroller_{name}"
+            for name in ("fencedbrokercount", "controlledshutdownbrokercount", "metadataerrorcount")
+        ),
+        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        "kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total",
     }
 )
 """What nothing moves on one broker. The reference page says why."""
+
+UP_TO_THE_MACHINE = frozenset(
+    {"kafka_server_kafkaserver_linux_disk_read_bytes", "kafka_server_kafkaserver_linux_disk_write_bytes"}
+)
+"""What moves only if a disk is used: not with files in memory, or in the page cache. Unit tests do."""
 
 NEVER_MOVED = frozenset(
     {
@@ -214,6 +239,12 @@ NEVER_MOVED = frozenset(
         f"{_GROUPS}numgroupsdead",
         "kafka_log_logcleaner_deadthreadcount",
         "kafka_server_replicamanager_failedisrupdates_total",
+        "kafka_server_replicafetchermanager_failedpartitionscount",
+        f"{_TOPICS}fetchmessageconversions_total",
+        "kafka_controller_kafkacontroller_controlledshutdownbrokercount",
+        "kafka_controller_kafkacontroller_metadataerrorcount",
+        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        "kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total",
     }
 )
 """Of these, what nothing moves in a cluster either, or only a race that a test cannot bring about. Unit tests do."""

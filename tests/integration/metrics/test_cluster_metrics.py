@@ -67,6 +67,7 @@ def test_what_stands_still_on_one_broker_moves_in_a_cluster(tmp_path: Path) -> N
                 f"{replicas}reassigningpartitions",
                 *(f"{topics}reassignmentbytes{way}_total" for way in ("in", "out")),
                 "kafka_server_replicafetchermanager_maxlag",
+                "kafka_server_fetcherlagmetrics_consumerlag",
             )
             assert f"{replicas}underreplicatedpartitions" in waiting, "an adding replica need not be in sync"
             # A follower that hangs leaves the in-sync replicas.

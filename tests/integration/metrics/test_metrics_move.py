@@ -11,7 +11,7 @@ from kaspar.base.exposition import Kind
 from kaspar.broker.metrics.catalogue import FAMILIES
 from tests.chaos.faulty_disk import FaultyDisk
 from tests.integration.metrics.stage import SETTINGS, Scenario, Stage
-from tests.integration.metrics.table import ALWAYS_0, MOVED_BY
+from tests.integration.metrics.table import ALWAYS_0, MOVED_BY, UP_TO_THE_MACHINE
 from tests.integration.metrics.traffic import a_start
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
@@ -34,7 +34,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_every_metric_has_a_scenario_or_stands_still() -> None:
-    named = [*ALWAYS_0, *(name for names in MOVED_BY.values() for name in names)]
+    named = [*ALWAYS_0, *UP_TO_THE_MACHINE, *(name for names in MOVED_BY.values() for name in names)]
     assert sorted(named) == sorted(family.name for family in FAMILIES)
 
 

@@ -105,6 +105,13 @@ def deleted_records(stage: Stage) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def a_log_with_a_limit(stage: Stage) -> Iterator[None]:
+    with stage.topic({"retention.bytes": "1000"}) as (client, topic):
+        assert client.produce_batch(topic, batch_of(Record(now_ms(), b"key", bytes(600)))).error_code == 0
+        yield
+
+
+@contextlib.contextmanager
 def a_replica_that_moves(stage: Stage) -> Iterator[None]:
     """To another log directory, so slowly that it is seen."""
     rate = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -7,6 +7,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.broker.cleaning.numbers import CleanerNumbers
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
+from kaspar.broker.metrics.view import FollowerLag
 from kaspar.broker.telemetry.series import ClientSeries
 from kaspar.network.authentication_metrics import AuthenticationMetrics
 from kaspar.quotas.clients import UsageReading
@@ -19,6 +20,8 @@ class FakeLog:
     log_start_offset: int = 0
     log_end_offset: int = 0
     segment_count: int = 1
+    retention_size_percent: int = 0
+    producer_id_count: int = 0
 
 
 @dataclass
@@ -30,6 +33,7 @@ class FakePartition:
     min_insync_replicas: int = 1
     is_reassigning: bool = False
     has_late_transaction: bool = False
+    last_stable_offset_lag: int = 0
 
 
 @dataclass
@@ -43,6 +47,8 @@ class FakeReplication:
     reassignment_bytes_out: int = 0
     max_lag: int = 0
     min_fetch_rate: float = 0.0
+    follower_lags: Sequence[FollowerLag] = ()
+    failed_partition_count: int = 0
     max_move_lag: int = 0
 
 
@@ -92,6 +98,7 @@ class FakeController:
     offline_partition_count: int = 0
     preferred_replica_imbalance_count: int = 0
     fenced_broker_count: int = 0
+    controlled_shutdown_broker_count: int = 0
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,8 +15,9 @@ from kaspar.base.ids import TopicPartition
 from kaspar.broker.cleaning.log_cleaner import CleanerTotals
 from kaspar.broker.cleaning.numbers import CleanerNumbers, Uncleanable
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
-from kaspar.broker.metrics import BrokerMetrics, BrokerState
+from kaspar.broker.metrics import BrokerMetrics, BrokerState, process
 from kaspar.broker.metrics.catalogue import FAMILIES, metrics_page, reference_page
+from kaspar.broker.metrics.view import FollowerLag
 from kaspar.network.authentication_metrics import AuthenticationMetrics, TlsKind
 from kaspar.quotas.clients import UsageReading
 from tests.unit.broker.broker_view import (
@@ -28,6 +30,7 @@ from tests.unit.broker.broker_view import (
     FakeMemoryPool,
     FakePartition,
     FakePurgatory,
+    FakeReplication,
     new_metrics,
 )
 
@@ -87,8 +90,28 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
     metrics.stalls.worked(0.05)
     metrics.verification_time.record(0.004)
     metrics.verification_failures.value += 2
+    metrics.controller.unclean_elections += 1
+    metrics.controller.eligible_elections += 2
+    metrics.controller.events_started += 30
+    metrics.controller.errors += 3
+    metrics.controller.queue_time.record(0.005)
+    metrics.controller.processing_time.record(0.02)
     broker = FakeBroker(
-        all_logs=[FakeLog(TopicPartition("t", 0), size=500, log_start_offset=1, log_end_offset=6, segment_count=2)],
+        all_logs=[
+            FakeLog(
+                TopicPartition("t", 0),
+                size=500,
+                log_start_offset=1,
+                log_end_offset=6,
+                segment_count=2,
+                retention_size_percent=50,
+                producer_id_count=3,
+            )
+        ],
+        copied=FakeReplication(
+            follower_lags=[FollowerLag("ReplicaFetcherThread-0-2", TopicPartition("u", 1), 17)],
+            failed_partition_count=1,
+        ),
         all_partitions=[
             FakePartition(
                 TopicPartition("t", 0),
@@ -96,6 +119,7 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
                 in_sync_replica_count=1,
                 min_insync_replicas=2,
                 has_late_transaction=True,
+                last_stable_offset_lag=8,
             ),
             FakePartition(TopicPartition("t", 1), replica_count=3, in_sync_replica_count=2, min_insync_replicas=2),
             FakePartition(TopicPartition("u", 0), replica_count=1, in_sync_replica_count=1, min_insync_replicas=2),
@@ -105,11 +129,11 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
             FakeListener("PLAINTEXT", connections={1, 2}, accepted=5, disconnected=3, rejected=4, idle_closed=1),
             FakeListener("TLS", authentication=some_authentications()),
         ],
-        directories=[FakeLogDir("/data/a"), FakeLogDir("/data/b", online=False)],
+        directories=[FakeLogDir("/data/a"), FakeLogDir("/data/b", online=False), FakeLogDir("/")],
         all_purgatories=[FakePurgatory("Produce", watched=4, delayed=2), FakePurgatory("Fetch", watched=9, delayed=3)],
         sessions=FakeFetchSessions(session_count=2, cached_partition_count=30, evictions=1),
         pool=FakeMemoryPool(limit_bytes=1000, used_bytes=300),
-        active_controller=FakeController(3, 2, 4, 1, 1),
+        active_controller=FakeController(3, 2, 4, 1, 1, controlled_shutdown_broker_count=1),
         coordinated_groups=GroupNumbers(
             active_count=4,
             loading_count=1,
@@ -300,6 +324,37 @@ def test_only_the_controller_reports_the_cluster() -> None:
     assert value(found, "kafka_controller_kafkacontroller_globalpartitioncount") == 0
 
 
+def test_a_controller_shows_its_queue_and_its_elections() -> None:
+    found = samples(page(*a_busy_broker()))
+    events, stats = "kafka_controller_controllereventmanager", "kafka_controller_controllerstats"
+    assert value(found, f"{events}_eventqueuetimems_sum") == pytest.approx(5)
+    assert value(found, f"{events}_eventqueueprocessingtimems_count") == 1
+    assert value(found, f"{events}_eventqueueprocessingtimems", quantile="0.99") == pytest.approx(20, rel=0.035)
+    assert value(found, f"{stats}_uncleanleaderelections_total") == 1
+    assert value(found, f"{stats}_electionfromeligibleleaderreplicas_total") == 2
+    assert value(found, "kafka_controller_kafkacontroller_eventqueueoperationsstartedcount") == 30
+    assert value(found, "kafka_controller_kafkacontroller_metadataerrorcount") == 3
+    assert value(found, "kafka_controller_kafkacontroller_controlledshutdownbrokercount") == 1
+
+
+def test_what_followers_lack_is_shown_by_fetcher() -> None:
+    found = samples(page(*a_busy_broker()))
+    lag = {"clientId": "ReplicaFetcherThread-0-2", "topic": "u", "partition": "1"}
+    assert value(found, "kafka_server_fetcherlagmetrics_consumerlag", **lag) == 17
+    assert value(found, "kafka_server_replicafetchermanager_failedpartitionscount", clientId="Replica") == 1
+    assert value(found, "kafka_server_replicamanager_produceridcount") == 3
+    assert value(found, "kafka_cluster_partition_laststableoffsetlag", topic="t", partition="0") == 8
+    assert value(found, "kafka_log_log_retentionsizeinpercent", topic="t", partition="0") == 50
+
+
+def test_quotas_are_shown_also_by_the_names_of_the_jmx_exporters_rules() -> None:
+    found = samples(page(*a_busy_broker()))
+    produce = {"resource": "Produce", "user": "alice%25", "clientId": "app"}
+    assert value(found, "kafka_server_quota_byte_rate", **produce) == 1000.5
+    assert value(found, "kafka_server_quota_throttle_time", **produce) == 250
+    assert value(found, "kafka_server_quota_tokens", resource="ControllerMutation", user="bob", clientId="") == 7.5
+
+
 def test_an_unbounded_memory_pool_looks_as_it_does_in_kafka() -> None:
     found = samples(page(new_metrics(), FakeBroker()))
     assert value(found, "kafka_network_socketserver_memorypoolavailable") == 2**63 - 1
@@ -312,6 +367,14 @@ def test_the_process_reports_its_own_metrics() -> None:
     assert 0 < value(found, "process_open_fds") < value(found, "process_max_fds")
     assert value(found, "process_cpu_seconds_total") > 0
     assert time.time() - 3600 < value(found, "process_start_time_seconds") < time.time()
+
+
+def test_bytes_of_disks_are_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_PROC", tmp_path)
+    assert process.disk_bytes("read_bytes") == -1, "as in Kafka where the kernel keeps no account"
+    (tmp_path / "io").write_text("rchar: 900\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 7\n")
+    assert process.disk_bytes("read_bytes") == 4096
+    assert process.disk_bytes("write_bytes") == 8192
 
 
 def test_every_sample_has_the_kind_and_labels_of_its_declaration() -> None:

@@ -126,6 +126,12 @@ GROUPS: Final[tuple[BrokerFamily, ...]] = (
         lambda groups: groups.consumer_rebalances,
     ),
     *_partitions(_GROUP_METRICS, lambda scrape: scrape.groups),
+    _newer(
+        _GROUP_METRICS,
+        "thread-idle-ratio-avg",
+        "Which part of the last minute, 0 to 1, the event loop's thread used no CPU. It is the coordinator's thread.",
+        lambda scrape: [("", scrape.metrics.stalls.idle_fraction())],
+    ),
     own(
         "kaspar_group_requests_waiting",
         Kind.GAUGE,

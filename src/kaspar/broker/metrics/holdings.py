@@ -5,9 +5,11 @@ from typing import Final
 
 from kaspar.base import compiled
 from kaspar.base.exposition import Family, Kind, Sample, labels, summary_samples
+from kaspar.base.metrics import Histogram
 from kaspar.broker.metrics import process
-from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own
+from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own, prometheus_name
 from kaspar.broker.metrics.view import ControllerView, FetchSessionsView, LogView, PurgatoryView
+from kaspar.controller.metrics import ControllerMetrics
 
 _PARTITION: Final = ("topic", "partition")
 
@@ -28,6 +30,11 @@ LOGS: Final[tuple[BrokerFamily, ...]] = (
     _log_family("LogStartOffset", "The first offset that can be read.", lambda log: log.log_start_offset),
     _log_family("LogEndOffset", "The offset that the next record will get.", lambda log: log.log_end_offset),
     _log_family("NumLogSegments", "How many segments the partition has.", lambda log: log.segment_count),
+    _log_family(
+        "RetentionSizeInPercent",
+        "The partition's size in percent of retention.bytes; 0 where that is not limited.",
+        lambda log: log.retention_size_percent,
+    ),
     Family(
         "kafka_log_logflushstats_logflushrateandtimems",
         Kind.SUMMARY,
@@ -61,7 +68,25 @@ def _controller_family(kafka_name: str, text: str, read: Callable[[ControllerVie
     )
 
 
-CONTROLLER: Final = (
+def _event_family(of_type: str, kafka_name: str, text: str, read: Callable[[ControllerMetrics], float]) -> BrokerFamily:
+    """What this broker's controller has recorded while it controlled."""
+    return one(
+        f"kafka.controller:type={of_type},name={kafka_name}", text, lambda scrape: read(scrape.metrics.controller)
+    )
+
+
+def _event_times(kafka_name: str, text: str, read: Callable[[ControllerMetrics], Histogram]) -> BrokerFamily:
+    mbean = f"kafka.controller:type=ControllerEventManager,name={kafka_name}"
+    return Family(
+        prometheus_name(mbean)[0],
+        Kind.SUMMARY,
+        f"{text} Quantiles are of the last one to two minutes.",
+        lambda scrape: summary_samples(read(scrape.metrics.controller).distribution(), factor=1000),
+        kafka_name=mbean,
+    )
+
+
+CONTROLLER: Final[tuple[BrokerFamily, ...]] = (
     one(
         "kafka.controller:type=KafkaController,name=ActiveControllerCount",
         "1 where this broker is the controller and reaches the metadata store.",
@@ -88,6 +113,36 @@ CONTROLLER: Final = (
         "PreferredReplicaImbalanceCount",
         "Partitions that are not led by their first replica, those without a leader among them.",
         lambda controller: controller.preferred_replica_imbalance_count,
+    ),
+    _controller_family(
+        "ControlledShutdownBrokerCount",
+        "Brokers that are about to stop and hand over their leaderships. Always 0 with one broker.",
+        lambda controller: controller.controlled_shutdown_broker_count,
+    ),
+    _event_family("KafkaController", "EventQueueOperationsStartedCount", "Events.", lambda own: own.events_started),
+    _event_family(
+        "KafkaController",
+        "MetadataErrorCount",
+        "Events that failed. Always 0 unless the controller has a bug.",
+        lambda own: own.errors,
+    ),
+    _event_times("EventQueueTimeMs", "How long events waited, in ms.", lambda own: own.queue_time),
+    _event_times(
+        "EventQueueProcessingTimeMs",
+        "How long events took, their transactions with the metadata store included, in ms.",
+        lambda own: own.processing_time,
+    ),
+    _event_family(
+        "ControllerStats",
+        "UncleanLeaderElectionsPerSec",
+        "Leaders elected that may lack committed records. Always 0 with one broker.",
+        lambda own: own.unclean_elections,
+    ),
+    _event_family(
+        "ControllerStats",
+        "ElectionFromEligibleLeaderReplicasPerSec",
+        "Leaders elected from the eligible leader replicas (KIP-966). Always 0 with one broker.",
+        lambda own: own.eligible_elections,
     ),
 )
 
@@ -150,6 +205,16 @@ BROKER: Final[tuple[BrokerFamily, ...]] = (
         "kafka.server:type=KafkaServer,name=BrokerState",
         "0 not running, 1 starting, 2 recovering logs, 3 running, 6 waiting to stop, 7 stopping.",
         lambda scrape: int(scrape.broker.state()),
+    ),
+    one(
+        "kafka.server:type=KafkaServer,name=linux-disk-read-bytes",
+        "Bytes that the process has read from disks.",
+        lambda _: process.disk_bytes("read_bytes"),
+    ),
+    one(
+        "kafka.server:type=KafkaServer,name=linux-disk-write-bytes",
+        "Bytes that the process has written to disks.",
+        lambda _: process.disk_bytes("write_bytes"),
     ),
     Family(
         "kaspar_info",

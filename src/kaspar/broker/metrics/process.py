@@ -45,3 +45,12 @@ def open_files() -> int:
 
 def max_open_files() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def disk_bytes(way: str) -> int:
+    """What went from or to disks, not to the page cache only. -1 where the kernel does not say, as in Kafka."""
+    try:
+        lines = (_PROC / "io").read_text().splitlines()
+    except OSError:  # no accounting, or not permitted
+        return -1
+    return next((int(line.partition(":")[2]) for line in lines if line.startswith(f"{way}:")), -1)

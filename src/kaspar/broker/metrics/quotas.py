@@ -8,6 +8,13 @@ from kaspar.base.exposition import Family, Kind, Sample, labels
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.view import QuotaUsageView
 
+_KINDS_WITH: Final = {
+    "byte-rate": ("Produce", "Fetch"),
+    "request-time": ("Request",),
+    "mutation-rate": ("ControllerMutation",),
+    "tokens": ("ControllerMutation",),
+    "throttle-time": ("Produce", "Fetch", "Request", "ControllerMutation"),
+}
 _SHARED_BY: Final = "by the user and client id that share the quota (empty: any)."
 
 
@@ -25,6 +32,25 @@ def _family(kind: str, attribute: str, text: str, read: Callable[[QuotaUsageView
         samples,
         ("user", "client_id"),
         f"kafka.server:type={kind},user=*,client-id=* {attribute}",
+    )
+
+
+def _by_resource(attribute: str, text: str, read: Callable[[QuotaUsageView], float]) -> BrokerFamily:
+    """The same numbers as the rules of the JMX exporter name them: one family for all kinds of quotas."""
+
+    def samples(scrape: Scrape) -> Iterable[Sample]:
+        for kind in _KINDS_WITH[attribute]:
+            for usage in scrape.quota_usage[kind]:
+                label_text = labels(resource=kind, user=quote(usage.user, safe=""), clientId=usage.client_id)
+                yield label_text, read(usage)
+
+    return Family(
+        f"kafka_server_quota_{attribute.replace('-', '_')}",
+        Kind.GAUGE,
+        f"{text}, by the kind of quota, and {_SHARED_BY}",
+        samples,
+        ("resource", "user", "clientId"),
+        f"kafka.server:type=*,user=*,client-id=* {attribute}",
     )
 
 
@@ -48,4 +74,11 @@ QUOTAS: Final = (
         "ControllerMutation", "tokens", "Partitions that may be created and deleted now", lambda usage: usage.tokens
     ),
     _throttle_time("ControllerMutation"),
+    _by_resource("byte-rate", "Bytes per second", lambda usage: usage.rate),
+    _by_resource("request-time", "Percent of the event loop's time", lambda usage: usage.rate),
+    _by_resource("mutation-rate", "Partitions created and deleted per second", lambda usage: usage.rate),
+    _by_resource("tokens", "Partitions that may be created and deleted now", lambda usage: usage.tokens),
+    _by_resource(
+        "throttle-time", "How long clients were throttled on average, in ms", lambda usage: usage.throttle_time_ms
+    ),
 )

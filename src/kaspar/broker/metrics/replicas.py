@@ -80,6 +80,11 @@ REPLICAS: Final = (
         "Replicas of this broker that are on failed log directories.",
         lambda scrape: scrape.broker.offline_replica_count(),
     ),
+    one(
+        "kafka.server:type=ReplicaManager,name=ProducerIdCount",
+        "Producer ids that the replicas of this broker know, each counted once for each replica.",
+        lambda scrape: sum(log.producer_id_count for _, log in scrape.logs),
+    ),
     _partition_family(
         "ReplicasCount",
         "Replicas of the partition; 0 where this broker does not lead it.",
@@ -105,6 +110,11 @@ REPLICAS: Final = (
         "AtMinIsr",
         "1 where this broker leads the partition and exactly min.insync.replicas are in sync.",
         lambda partition: int(_is_at_min_isr(partition)),
+    ),
+    _partition_family(
+        "LastStableOffsetLag",
+        "Committed records that read_committed consumers cannot read yet, because of open transactions.",
+        lambda partition: partition.last_stable_offset_lag,
     ),
 )
 
@@ -171,6 +181,21 @@ REPLICATION: Final = (
         "Fetches in a second, over the last minute, of the fetcher of replicas that fetches least often. Always 0 with "
         "one broker.",
         lambda replication: replication.min_fetch_rate,
+    ),
+    _copying_family(
+        "kafka.server:type=ReplicaFetcherManager,name=FailedPartitionsCount",
+        "Replica",
+        "Replicas that are not copied any more because that failed; the log says why. Always 0 with one broker.",
+        lambda replication: replication.failed_partition_count,
+    ),
+    many(
+        "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=*,topic=*,partition=*",
+        "Committed records that a replica on this broker lacks. Always 0 with one broker: it has no samples.",
+        ("clientId", "topic", "partition"),
+        lambda scrape: (
+            (labels(clientId=fetcher, topic=topic, partition=partition), lag)
+            for fetcher, (topic, partition), lag in scrape.replication.follower_lags
+        ),
     ),
     _copying_family(
         "kafka.server:type=ReplicaAlterLogDirsManager,name=MaxLag",

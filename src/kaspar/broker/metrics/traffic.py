@@ -23,8 +23,13 @@ def _topic_family(counter: str, kafka_name: str, text: str) -> BrokerFamily:
     return many(mbean, f"{text} Without a topic label: of all topics, deleted ones included.", ("topic",), read)
 
 
-TOPICS: Final = tuple(
-    _topic_family(counter, kafka_name, text) for counter, (kafka_name, text) in TOPIC_COUNTERS.items()
+TOPICS: Final[tuple[BrokerFamily, ...]] = (
+    *(_topic_family(counter, kafka_name, text) for counter, (kafka_name, text) in TOPIC_COUNTERS.items()),
+    one(
+        "kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec",
+        "Always 0, as in Apache Kafka 4: consumers get records in the one format that there is.",
+        lambda _: 0,
+    ),
 )
 
 # -- requests --------------------------------------------------------------------------------------------------------
@@ -113,7 +118,12 @@ _IDLE_HELP: Final = (
 _NETWORK_IDLE: Final = "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent"
 _HANDLER_IDLE: Final = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
 
-CONNECTIONS: Final = (
+CONNECTIONS: Final[tuple[BrokerFamily, ...]] = (
+    one(
+        "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
+        "Connections closed because their client did not authenticate again in time (KIP-368), on all listeners.",
+        lambda scrape: sum(listener.authentication.expired for listener in scrape.broker.listeners()),
+    ),
     listener_family(
         "kafka_server_socket_server_metrics_connection_count",
         Kind.GAUGE,

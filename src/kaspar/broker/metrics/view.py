@@ -7,7 +7,7 @@ and nothing here waits, locks or touches a file.
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kaspar.base.ids import TopicPartition
 
@@ -39,6 +39,13 @@ class LogView(Protocol):
     def log_end_offset(self) -> int: ...
     @property
     def segment_count(self) -> int: ...
+    @property
+    def retention_size_percent(self) -> int:
+        """How much of `retention.bytes` its size is; 0 where that is not limited."""
+        ...
+
+    @property
+    def producer_id_count(self) -> int: ...
 
 
 class PartitionView(Protocol):
@@ -57,9 +64,22 @@ class PartitionView(Protocol):
     @property
     def is_reassigning(self) -> bool: ...
     @property
+    def last_stable_offset_lag(self) -> int:
+        """How many committed records `read_committed` consumers cannot read yet."""
+        ...
+
+    @property
     def has_late_transaction(self) -> bool:
         """Whether a transaction is open on it for longer than any may take."""
         ...
+
+
+class FollowerLag(NamedTuple):
+    """How many committed records a replica on this broker lacks. `fetcher` is the client id of what copies it."""
+
+    fetcher: str
+    topic_partition: TopicPartition
+    lag: int
 
 
 class ReplicationView(Protocol):
@@ -83,6 +103,13 @@ class ReplicationView(Protocol):
     def max_lag(self) -> int: ...
     @property
     def min_fetch_rate(self) -> float: ...
+    @property
+    def follower_lags(self) -> Sequence[FollowerLag]: ...
+    @property
+    def failed_partition_count(self) -> int:
+        """Of partitions that are not copied any more because that failed."""
+        ...
+
     @property
     def max_move_lag(self) -> int:
         """Of replicas that move to another log directory."""
@@ -206,6 +233,8 @@ class ControllerView(Protocol):
     def active_broker_count(self) -> int: ...
     @property
     def fenced_broker_count(self) -> int: ...
+    @property
+    def controlled_shutdown_broker_count(self) -> int: ...
     @property
     def topic_count(self) -> int: ...
     @property

@@ -50,6 +50,8 @@ class ReplicaFetcher:
 
     def __init__(self, leader: BrokerId, number: int, services: FetcherServices) -> None:
         self.leader = leader
+        self.kafka_name = f"ReplicaFetcherThread-{number}-{leader}"
+        """The client id that Kafka's fetchers have in metrics."""
         self._name = f"broker-{services.broker_id}-fetcher-{leader}-{number}"
         self._services = services
         self._fetches = LeaderFetches()
@@ -98,6 +100,9 @@ class ReplicaFetcher:
         """Wait until no thread truncates the logs of these partitions, which were removed."""
         while self._truncation is not None and not self._in_truncation.isdisjoint(keys):
             await asyncio.shield(self._truncation)
+
+    def fetch_of(self, key: PartitionKey) -> PartitionFetch | None:
+        return self._fetches.get(key)
 
     def lag_of(self, key: PartitionKey) -> int:
         """How many committed records a partition lacks, as far as is known."""

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kaspar.base.ids import BrokerId
+from kaspar.base.ids import BrokerId, TopicPartition
 from kaspar.broker.replication.services import FetcherServices
 from kaspar.replication.fetches import PartitionKey
 from kaspar.replication.partition import Partition
@@ -33,6 +33,19 @@ class ReplicaFetcherManager:
     def max_lag(self) -> int:
         """The most committed records that a partition lacks. Any thread."""
         return max((fetcher.lag_of(key) for key, fetcher in list(self._fetcher_of.items())), default=0)
+
+    def lags(self) -> list[tuple[str, TopicPartition, int]]:
+        """Of each partition that is copied: the fetcher's client id in Kafka, and the committed records it lacks. Any
+        thread.
+        """
+        copied = ((fetcher.kafka_name, fetcher.fetch_of(key)) for key, fetcher in list(self._fetcher_of.items()))
+        return [(name, fetch.topic_partition, fetch.lag) for name, fetch in copied if fetch is not None]
+
+    @property
+    def failed_partition_count(self) -> int:
+        """Partitions that are not copied any more because that failed. Any thread."""
+        fetches = (fetcher.fetch_of(key) for key, fetcher in list(self._fetcher_of.items()))
+        return sum(fetch is not None and fetch.has_failed for fetch in fetches)
 
     @property
     def min_fetch_rate(self) -> float:
