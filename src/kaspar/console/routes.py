@@ -3,7 +3,7 @@
 from typing import Final
 
 from kaspar.console.http.endpoint import Channel, Endpoint
-from kaspar.console.resources import cluster, session
+from kaspar.console.resources import cluster, schemas, session
 
-ENDPOINTS: Final[tuple[Endpoint, ...]] = (*session.ENDPOINTS,)
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (*session.ENDPOINTS, *schemas.ENDPOINTS)
 CHANNELS: Final[tuple[Channel, ...]] = (*cluster.CHANNELS,)

@@ -15,6 +15,7 @@ from kaspar.console.http.sharing import SharedReads
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
 from kaspar.console.registries import Registries
 from kaspar.console.resources.events import events_endpoint
+from kaspar.console.resources.records import record_endpoints
 from kaspar.console.routes import CHANNELS, ENDPOINTS
 from kaspar.console.settings import ConsoleConfig, ConsoleSettings
 from kaspar.monitor.core import Monitor
@@ -84,7 +85,11 @@ class ConsoleServer:
         self._context = context
         if self._owns_monitor:
             await self._monitor.start()
-        endpoints = (*ENDPOINTS, events_endpoint(CHANNELS, max_pages=settings.kaspar_console_max_pages))
+        endpoints = (
+            *ENDPOINTS,
+            *record_endpoints(),
+            events_endpoint(CHANNELS, max_pages=settings.kaspar_console_max_pages),
+        )
         hosts = AllowedHosts(self.listeners, settings.kaspar_console_allowed_hosts)
         self._app = Guard(make_app(context, endpoints, Assets.of_package()), hosts)
 
