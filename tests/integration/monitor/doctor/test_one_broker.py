@@ -93,12 +93,13 @@ def test_a_healthy_broker_has_no_problems_and_no_warnings(broker: Broker, admin:
 def test_the_command_prints_what_is_found_and_exits_with_one(
     broker: Broker, admin: Admin, new_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic(segment_bytes="1048576")
+    topic = new_topic(segment_ms="1000")
+    produce(broker, topic, 1)
     arguments = ("doctor", "-b", broker.bootstrap_servers, "--seconds", "0")
     done = run_command("kaspar", *arguments)
     assert done.returncode == 1
     assert "WARNINGS\n  Topics have very small segments: topic " in done.stdout
-    assert f"    $ kaspar topic alter {topic} --unset segment.bytes -b {broker.bootstrap_servers}\n" in done.stdout
+    assert f"    $ kaspar topic alter {topic} --unset segment.ms -b {broker.bootstrap_servers}\n" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith("    $"))
     report = json.loads(run_command("kaspar", *arguments, "--json").stdout)
     (row,) = (each for each in report["findings"] if each["code"] == "small-segments")

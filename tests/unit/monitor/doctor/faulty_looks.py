@@ -450,15 +450,18 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
     ),
     "small-segments": (
         _changed(
-            lambda seen: with_topic(seen, seen.topics["orders"], segment_bytes="16384"),
+            lambda seen: with_log_dir(
+                with_topic(seen, seen.topics["orders"], segment_bytes="1048576"),
+                LogDirSeen("/data", False, 1000 * GIB, 500 * GIB, {ORDERS: GIB}),
+            ),
             "topic orders",
-            "segment.bytes is below 10,485,760 for 1 topic: orders (16384)",
+            "A partition gets up to 1,024 segments: orders (segment.bytes=1048576)",
             "kaspar topic alter orders --unset segment.bytes",
         ),
         _changed(
             lambda seen: with_topic(seen, seen.topics["orders"], segment_ms="1000"),
             "topic orders",
-            "segment.ms is below 600,000",
+            "up to 604,800 segments: orders (segment.ms=1000)",
             "kaspar topic alter orders --unset segment.ms",
         ),
     ),

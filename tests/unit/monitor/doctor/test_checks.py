@@ -139,3 +139,8 @@ def test_topics_that_differ_in_a_number_are_no_mistake() -> None:
 def test_a_single_broker_needs_no_replicas() -> None:
     lone = replace(look(), brokers={1: look().brokers[1]}, topics={"orders": topic("orders", partition(0, (1,)))})
     assert [each.code for each in findings([lone]) if each.code in ("one-replica", "default-replication")] == []
+
+
+def test_small_segments_of_a_small_topic_do_no_harm() -> None:
+    small = with_topic(look(), look().topics["orders"], segment_bytes="1048576", retention_ms="3600000")
+    assert findings([small]) == ()

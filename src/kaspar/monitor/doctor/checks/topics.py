@@ -7,10 +7,12 @@ from typing import Final
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.findings import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, counted, some
+from kaspar.monitor.doctor.looks import Looks, some
+from kaspar.monitor.doctor.observation import Observation
 
-SMALL_SEGMENT_BYTES: Final = 10 << 20
+SMALL_SEGMENT_BYTES: Final = 100 << 20
 SMALL_SEGMENT_MS: Final = 10 * 60_000
+MOST_SEGMENTS: Final = 200
 ALIKE: Final = 0.85
 
 
@@ -56,16 +58,37 @@ def _is_numbered(name: str, other: str) -> bool:
     mending="Give the settings their defaults (1 GiB and 7 days).",
 )
 def small_segments(looks: Looks) -> Iterator[Fault]:
+    """Small segments of a small topic do no harm: it is their number that counts."""
     last = looks.last
-    for name, limit in (("segment.bytes", SMALL_SEGMENT_BYTES), ("segment.ms", SMALL_SEGMENT_MS)):
-        topics = [
-            topic for topic in sorted(last.topics) if (value := last.number(topic, name)) is not None and value < limit
-        ]
+    sizes: dict[str, int] = {}
+    for where, size in replica_sizes(last).items():
+        sizes[where.topic] = max(size, sizes.get(where.topic, 0))
+    for name, segments in (("segment.bytes", _segments_by_size), ("segment.ms", _segments_by_time)):
+        topics = {
+            topic: count
+            for topic in sorted(last.topics)
+            if (count := segments(last, topic, sizes.get(topic, 0))) > MOST_SEGMENTS
+        }
         if topics:
-            values = some(f"{topic} ({last.topic_setting(topic, name)})" for topic in topics)
-            detail = f"{name} is below {limit:,} for {counted(len(topics), 'topic')}: {values}."
-            command = looks.access.kaspar("topic", "alter", *topics[:_MOST_IN_COMMAND], "--unset", name)
-            yield Fault(f"topic {topics[0]}" if len(topics) == 1 else "topics", detail, command)
+            values = some(f"{topic} ({name}={last.topic_setting(topic, name)})" for topic in topics)
+            detail = f"A partition gets up to {max(topics.values()):,.0f} segments: {values}."
+            command = looks.access.kaspar("topic", "alter", *list(topics)[:_MOST_IN_COMMAND], "--unset", name)
+            yield Fault(f"topic {next(iter(topics))}" if len(topics) == 1 else "topics", detail, command)
+
+
+def _segments_by_size(observation: Observation, topic: str, size: int) -> float:
+    """Of its largest partition; 0 if its segments are not small."""
+    segment_bytes = observation.number(topic, "segment.bytes")
+    return size / segment_bytes if segment_bytes and segment_bytes < SMALL_SEGMENT_BYTES else 0
+
+
+def _segments_by_time(observation: Observation, topic: str, size: int) -> float:
+    """Those that retention keeps, if records are written all the time."""
+    segment_ms, retention_ms = observation.number(topic, "segment.ms"), observation.number(topic, "retention.ms")
+    if size == 0 or not segment_ms or segment_ms >= SMALL_SEGMENT_MS or retention_ms is None:
+        return 0
+    return (retention_ms if retention_ms >= 0 else _YEAR_MS) / segment_ms
 
 
 _MOST_IN_COMMAND: Final = 20
+_YEAR_MS: Final = 365 * 24 * 3_600_000
