@@ -27,7 +27,7 @@ class Sample:
 
 
 def parse(page: str) -> Iterator[Sample]:
-    for line in page.splitlines():
+    for line in page.split("\n"):  # not splitlines(): other separators may stand in labels
         if line and line[0] != "#" and (sample := _sample(line)) is not None:
             yield sample
 
@@ -45,7 +45,8 @@ def _sample(line: str) -> Sample | None:
 
 
 def _labels(text: str) -> Mapping[str, str] | None:
-    if not text.strip():
+    text = text.strip()
+    if not text:
         return _NO_LABELS
     labels: dict[str, str] = {}
     at = 0
