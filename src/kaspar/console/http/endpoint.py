@@ -22,7 +22,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from kaspar.callers.identities import SERVICE, Identity, identity_of
+from kaspar.client.admin.groups import list_groups
 from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import list_topics
 from kaspar.console.context import ConsoleContext
 from kaspar.console.http import audit
 from kaspar.console.http.errors import CallFailed, failure_of
@@ -95,6 +97,20 @@ class Call:
         """As `ask`, shared for about a second with other callers of this identity who want the same. The result must
         not be changed."""
         return await self.context.reads.get((self.identity, what), lambda: self.ask(function))
+
+    async def visible_topics(self) -> frozenset[str] | None:
+        """Those that the caller may describe, to filter what the monitor has seen; None if that is everything."""
+        if not self.context.propagates:
+            return None
+        return await self.shared("visible topics", lambda admin: frozenset(list_topics(admin)))
+
+    async def visible_groups(self) -> frozenset[str] | None:
+        """As `visible_topics`."""
+        if not self.context.propagates:
+            return None
+        return await self.shared(
+            "visible groups", lambda admin: frozenset(each.group_id for each in list_groups(admin))
+        )
 
     def note(self, detail: str) -> None:
         """For the audit log: what is changed, beside the resource."""

@@ -8,12 +8,12 @@ const isTyping = (element) =>
 
 /** `views` have a name and a key. Returns what ends it. */
 export function listenToKeys(views, showHelp) {
-  let goesAt = 0;
+  let goesAt = -Infinity;
   const pressed = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
     if (performance.now() - goesAt < PAUSE_MS) {
-      goesAt = 0;
+      goesAt = -Infinity;
       const view = views.find((each) => each.key === event.key);
       if (view) {
         event.preventDefault();

@@ -113,7 +113,7 @@ export function Layout() {
   useEffect(() => listenToKeys(VIEWS, () => setShowsHelp(true)), []);
   const skip = (event) => {
     event.preventDefault();
-    document.querySelector("main h1, main")?.focus();
+    (document.querySelector("main h1") ?? document.querySelector("main")).focus();
   };
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>

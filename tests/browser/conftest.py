@@ -1,0 +1,80 @@
+"""One browser and one broker with its console for all tests of the page."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request
+
+from tests.browser.console import Console, running_console
+from tests.peers.chromium import chromium
+
+_WAIT_MS: Final = 15_000
+_HERE: Final = frozenset({"127.0.0.1", "localhost"})
+_REFUSED: Final = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
+
+
+@dataclass
+class Problems:
+    """What a page must not do: errors, violations of its policy, requests that leave the machine."""
+
+    found: list[str] = field(default_factory=list)
+    expected: set[int] = field(default_factory=set)
+    """Statuses that the test makes the API respond with."""
+    loses_connection: bool = False
+    """Whether the test takes the console away from the page."""
+
+    def watch(self, page: Page) -> None:
+        page.on("console", self._console)
+        page.on("pageerror", self._error)
+        page.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type not in ("error", "warning"):
+            return
+        refused = _REFUSED.search(message.text)
+        if refused and int(refused[1]) in self.expected:
+            return
+        if self.loses_connection and "net::ERR_" in message.text:
+            return
+        self.found.append(f"{message.type}: {message.text} ({message.location.get('url')})")
+
+    def _error(self, error: Error) -> None:
+        self.found.append(f"uncaught: {error}")
+
+    def _request(self, request: Request) -> None:
+        if urlsplit(request.url).scheme in ("http", "https") and urlsplit(request.url).hostname not in _HERE:
+            self.found.append(f"a request leaves the machine: {request.url}")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def console() -> Iterator[Console]:
+    with running_console(registry=True) as running:
+        yield running
+
+
+@pytest.fixture
+def problems() -> Iterator[Problems]:
+    watched = Problems()
+    yield watched
+    assert not watched.found, "\n".join(watched.found)
+
+
+@pytest.fixture
+def page(browser: Browser, problems: Problems) -> Iterator[Page]:
+    """In a window of its own. The test fails for what it must not do (Problems)."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    context.set_default_timeout(_WAIT_MS)
+    opened = context.new_page()
+    problems.watch(opened)
+    yield opened
+    context.close()
