@@ -7,7 +7,7 @@ from typing import Final
 from kaspar.base.ids import TopicPartition
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.findings import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, bytes_text, duration_text
+from kaspar.monitor.doctor.looks import Looks, bytes_text, duration_text, some
 from kaspar.monitor.doctor.observation import LogDirSeen, Observation
 
 FREE_RATIO: Final = 0.05
@@ -93,9 +93,11 @@ def _shrink(looks: Looks, sizes: "Counter[str]") -> str | None:
     mending="Choose another folder: log.dirs of the broker, or kaspar up --dir FOLDER.",
 )
 def log_dirs_in_tmp(looks: Looks) -> Iterator[Fault]:
-    for broker_id, directory in _directories(looks.last):
-        if _is_temporary(directory.path):
-            yield Fault(f"broker {broker_id}", f"Its records are in {directory.path}.")
+    found = [(broker_id, each.path) for broker_id, each in _directories(looks.last) if _is_temporary(each.path)]
+    if found:
+        brokers = sorted({broker_id for broker_id, _ in found})
+        resource = f"broker {brokers[0]}" if len(brokers) == 1 else f"brokers {some(brokers)}"
+        yield Fault(resource, f"Records are in {some(path for _, path in found)}.")
 
 
 def _is_temporary(path: str, folders: Sequence[str] = _TEMPORARY) -> bool:
