@@ -331,6 +331,7 @@ class Broker:
         self.dynamic_settings.on_change.append(self._reconfigure)
         if self.access is not None:
             self.images.add_listener("authorizer", self.access.image_changed)
+        self.images.add_listener("controllers", self._note_controller)
         self.images.add_listener("departed brokers", self.lost_brokers.note_departed)
         self.images.add_listener("settings", self.dynamic_settings.follow)
         self.images.add_listener("client quotas", self._follow_quotas)
@@ -340,6 +341,10 @@ class Broker:
         self.images.add_listener("coordinators", self.coordinators.image_changed)
         self.images.add_listener("connections to other brokers", self.transaction_routing.image_changed)
         self.images.add_listener("lost brokers", self.lost_brokers.image_changed)
+
+    def _note_controller(self, change: ImageChange) -> None:
+        if change.new.controller_epoch != change.old.controller_epoch:
+            self.metrics.new_active_controllers.value += 1
 
     def _in_touch(self) -> bool:
         """Whether no other broker can have been given what this one has without its knowledge. On the embedded store

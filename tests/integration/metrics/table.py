@@ -26,6 +26,7 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         "kafka_server_kafkaserver_brokerstate",
         *(f"kafka_controller_controllereventmanager_eventqueue{name}timems" for name in ("", "processing")),
         "kafka_controller_kafkacontroller_eventqueueoperationsstartedcount",
+        "kafka_controller_kafkacontroller_newactivecontrollerscount",
         "kaspar_info",
         "kaspar_start_time_seconds",
         "kaspar_time_seconds",

@@ -21,6 +21,8 @@ class BrokerMetrics:
         self.stalls = LoopStalls()
         self.log_flush_time = Histogram()
         """Each fsync of a log, in seconds; recorded on the event loop, never by the thread that syncs."""
+        self.new_active_controllers = Counter()
+        """Controllers that this broker has seen begin."""
         self.malformed_requests = Counter()
         """Connections closed because their bytes were not a request."""
         self.verification_time = Histogram()

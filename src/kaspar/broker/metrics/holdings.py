@@ -119,6 +119,11 @@ CONTROLLER: Final[tuple[BrokerFamily, ...]] = (
         "Brokers that are about to stop and hand over their leaderships. Always 0 with one broker.",
         lambda controller: controller.controlled_shutdown_broker_count,
     ),
+    one(
+        "kafka.controller:type=KafkaController,name=NewActiveControllersCount",
+        "Controllers that this broker has seen begin, also the same one again.",
+        lambda scrape: scrape.metrics.new_active_controllers.value,
+    ),
     _event_family("KafkaController", "EventQueueOperationsStartedCount", "Events.", lambda own: own.events_started),
     _event_family(
         "KafkaController",
