@@ -1,6 +1,7 @@
 """The lag of all groups, as the last round left it, and its history. Read from the event loop."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kaspar.base.ids import TopicPartition
 from kaspar.monitor.lag.windows import Ends
@@ -63,8 +64,9 @@ class LagBook:
                 series.append(report.at_ms, group.total_lag, group.max_lag_seconds)
 
     def failed(self, report: RoundReport) -> None:
-        """A round that read nothing: what was known stays."""
+        """A round that read nothing: what was known stays, and is stale."""
         self.last_round = report
+        self._groups = {name: replace(group, is_stale=True) for name, group in self._groups.items()}
 
     def remove(self, name: str) -> bool:
         """Whether there was such a group."""
