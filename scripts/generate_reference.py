@@ -1,5 +1,5 @@
 """Writes docs/reference/ from the declarations of settings, metrics, permissions and endpoints, and from the options of
-commands. A test fails when it is not current.
+commands; also alert rules and dashboards (scripts/monitoring_files.py). A test fails when it is not current.
 
 python -m scripts.generate_reference
 """
@@ -23,14 +23,20 @@ from kaspar.config import (
     Settings,
 )
 from kaspar.config.authorizer import AuthorizerSettings
+from kaspar.console.settings import ConsoleSettings
+from kaspar.monitor.settings import MonitorSettings
 from kaspar.protocol.api import api_name
 from kaspar.registry.settings import RegistrySettings
 from kaspar.rest.settings import RestSettings
 from kaspar.web.settings import WebSettings
 from scripts.command_pages import command_pages
+from scripts.doctor_page import doctor_page
+from scripts.kafka_metrics import kafka_metrics_page
+from scripts.monitoring_files import monitoring_files
 from scripts.registry_pages import registry_page
 
-PAGES = Path(__file__).parent.parent / "docs" / "reference"
+_ROOT = Path(__file__).parent.parent
+PAGES = _ROOT / "docs" / "reference"
 _NOTE = "This page is written by `scripts/generate_reference.py` from the declarations in `src/kaspar/config`.\n"
 _CHANGED = {
     Scope.READ_ONLY: "at a restart",
@@ -46,9 +52,13 @@ def pages() -> dict[str, str]:
         "topic-settings.md": topic_page(),
         "registry-settings.md": service_page("Settings of the schema registry", RegistrySettings),
         "rest-settings.md": service_page("Settings of the REST proxy", RestSettings),
+        "monitor-settings.md": service_page("Settings of the monitor", MonitorSettings, like=None),
+        "console-settings.md": service_page("Settings of the console", ConsoleSettings, like=None),
         "metrics.md": metrics_page(),
+        "kafka-metrics.md": kafka_metrics_page(),
         "permissions.md": permissions_page(),
         "registry-api.md": registry_page(),
+        "doctor.md": doctor_page(),
         **{f"commands/{name}": text for name, text in command_pages().items()},
     }
 
@@ -107,15 +117,21 @@ def topic_page() -> str:
     return "\n".join(parts)
 
 
-def service_page(title: str, table: type[WebSettings]) -> str:
+_LIKE_CONFLUENTS = (
+    " Names are those of Confluent's service; those that start with `kaspar.` are our own. A setting marked **no "
+    "effect** is accepted: a file written for Confluent's service can be used as it is, and does nothing; the service "
+    "says so when it starts."
+)
+
+
+def service_page(title: str, table: type[WebSettings], *, like: str | None = _LIKE_CONFLUENTS) -> str:
+    """`like` says whose names they are, if they are somebody's."""
     passed_on = ", ".join(f"`{prefix}`" for prefix in table.passed_on)
     parts = [
         f"# {title}\n",
         "This page is written by `scripts/generate_reference.py` from the declarations of the settings.\n",
-        "They are given in a properties file or with `--override key=value`. Names are those of Confluent's service; "
-        "those that start with `kaspar.` are our own. A setting marked **no effect** is accepted: a file written for "
-        "Confluent's service can be used as it is, and does nothing; the service says so when it starts. Names that "
-        f"start with {passed_on} and are not listed are properties of its clients.\n",
+        f"They are given in a properties file or with `--override key=value`.{like or ''} Names that start with "
+        f"{passed_on} and are not listed are properties of its clients.\n",
         "## Its own\n",
     ]
     parts += [_entry(each, None) for each in _shown(table) if not _is_shared(each)]
@@ -161,6 +177,9 @@ def main() -> None:
     for name, text in pages().items():
         (PAGES / name).write_text(text, encoding="utf-8")
         print(f"wrote docs/reference/{name}")
+    for name, text in monitoring_files().items():
+        (_ROOT / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
 
 
 if __name__ == "__main__":

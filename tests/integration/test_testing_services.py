@@ -1,4 +1,4 @@
-"""`Broker(registry=True, rest=True)`: services for users' tests."""
+"""`Broker(registry=True, rest=True, ...)`: services for users' tests."""
 
 import json
 import urllib.request
@@ -26,6 +26,13 @@ def test_registry_and_rest_proxy_run_beside_a_broker_and_keep_their_ports() -> N
         assert (broker.registry_url, broker.rest_url) == urls
         assert client.get_latest_version("orders-value").schema_id == registered
         assert get(f"{broker.registry_url}/subjects") == ["orders-value"]
+
+
+def test_console_and_monitor_run_beside_a_broker() -> None:
+    with Broker(monitor=True, console=True) as broker:
+        assert get(f"{broker.monitor_url}/v3/kafka")["clusters"] == ["local"]
+        with urllib.request.urlopen(broker.console_url, timeout=30) as page:
+            assert b"<title>Kaspar</title>" in page.read()
 
 
 def test_broker_without_services_says_how_to_get_them() -> None:

@@ -39,7 +39,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "broker": Entry("kaspar.cli.broker", "Run a broker; list and describe those of a running cluster."),
         "registry": Entry("kaspar.cli.registry", "Run the schema registry."),
         "rest": Entry("kaspar.cli.rest", "Run the REST proxy."),
-        "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
+        "monitor": Entry("kaspar.cli.monitor", "Run the monitor: consumer lag, a canary, and the doctor's findings."),
+        "console": Entry("kaspar.cli.console", "Run the web console."),
+        "demo": Entry("kaspar.cli.demo", "Everything at work: events, two streams programs, the console."),
         "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
     },
     "Write and read records": {

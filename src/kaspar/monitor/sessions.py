@@ -15,6 +15,7 @@ class AdminThread:
         self._new_admin = new_admin
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"monitor-{name}")
         self._admin: Admin | None = None
+        self._closing = False
 
     async def call(self, function: Callable[[Admin], _Result]) -> _Result:
         """What the function returns or raises."""
@@ -23,6 +24,7 @@ class AdminThread:
     def _call(self, function: Callable[[Admin], _Result]) -> _Result:
         if self._admin is None:
             self._admin = self._new_admin()
+            self._admin.report_unreachable = self._give_up_if_closing
         try:
             return function(self._admin)
         except OSError:
@@ -31,8 +33,13 @@ class AdminThread:
             raise
 
     async def close(self) -> None:
-        """Waits for a call under way, whose requests have timeouts."""
+        """Waits for a request under way, which has a timeout. A call that waits for brokers ends."""
+        self._closing = True
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         if self._admin is not None:
             self._admin.close()
             self._admin = None
+
+    def _give_up_if_closing(self, problem: OSError) -> None:
+        if self._closing:
+            raise problem

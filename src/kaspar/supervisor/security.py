@@ -184,9 +184,8 @@ def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> 
         f"'{CLIENT}' may create, read and write all topics; '{ADMIN}' may do everything, and add users and ACLs.",
     ]
     if plan.services:
-        urls = " and ".join(plan.service_urls.values())
-        lines.append(f"The same users log in to {urls}: curl --cacert {trusted_certificate(folder)} -u {CLIENT} ...")
-        lines.append(f"Their passwords are in {_passwords_file(folder)}.")
+        lines.append(f"The same users log in to the services above. Their passwords are in {_passwords_file(folder)};")
+        lines.append(f"browsers and curl --cacert trust the services by {trusted_certificate(folder)}.")
     if not with_passwords:
         return lines
     (access,) = [each for each in client_access(folder, plan) if each.user == CLIENT]

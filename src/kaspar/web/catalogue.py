@@ -36,5 +36,6 @@ SERVICES: Final[Mapping[str, Service]] = {
         Service("registry", "schema registry", 8081, _REGISTRY_PACKAGES),
         Service("rest", "REST proxy", 8082, _REST_PACKAGES),
         Service("monitor", "monitor", 8000, _MONITOR_PACKAGES),
+        Service("console", "console", 8080, _REST_PACKAGES | _MONITOR_PACKAGES),
     )
 }

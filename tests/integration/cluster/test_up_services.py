@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import ssl
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +15,11 @@ from typing import Any
 
 import pytest
 
+from kaspar.supervisor.folder import Folder
+from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ServicePlan
+from kaspar.supervisor.ports import consecutive_free_ports
+from kaspar.supervisor.service_settings import service_settings
+from kaspar.supervisor.settings import properties_text
 from kaspar.web.catalogue import SERVICES
 from tests.integration.cluster.up import Up, all_gone, until
 from tests.integration.commands import run
@@ -53,6 +60,50 @@ def test_they_serve_where_status_says(running: Up) -> None:
         assert url in table
     assert ask(f"{urls['registry']}/subjects/orders-value/versions", {"schema": '"string"'})["id"] == 1
     assert "_schemas" in ask(f"{urls['rest']}/topics")
+
+
+def test_console_and_monitor_see_the_brokers(running: Up) -> None:
+    urls = urls_of(running.ready())
+    with urllib.request.urlopen(urls["console"], timeout=30) as page:
+        assert page.headers["content-type"].startswith("text/html")
+        assert b"<title>Kaspar</title>" in page.read()
+    until(
+        lambda: ask(f"{urls['console']}/api/session")["cluster_id"], "the monitor of the console has seen the brokers"
+    )
+    assert ask(f"{urls['monitor']}/v3/kafka")["clusters"] == ["local"]
+
+
+def test_console_and_monitor_serve_while_there_is_no_broker(tmp_path: Path) -> None:
+    """What is left after the services were killed and before the brokers are back."""
+    absent, *ports = consecutive_free_ports(4)
+    urls = dict(zip(("registry", "monitor", "console"), (f"http://127.0.0.1:{port}" for port in ports), strict=True))
+    plan = ClusterPlan((BrokerPlan(1, absent, absent),), services=tuple(map(ServicePlan, urls, ports)))
+    command = [sys.executable, "-m", "kaspar.services"]
+    for service in plan.services:
+        file = tmp_path / f"{service.name}.properties"
+        file.write_text(properties_text(service_settings(Folder(tmp_path), plan, service)))
+        command += [f"--{service.name}", str(file)]
+    (tmp_path / "services").mkdir()
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        try:
+            for name in ("monitor", "console"):
+                until(lambda name=name: is_served(urls[name]), f"the {name} serves")  # type: ignore[misc]
+            assert process.poll() is None
+        finally:
+            process.terminate()
+            _, log = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert b"waiting for the brokers" in log, "the registry has not given up"
+
+
+def is_served(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url, timeout=30).close()
+    except urllib.error.HTTPError:
+        return True  # it has responded
+    except OSError:
+        return False
+    return True
 
 
 def test_idle_process_takes_little_memory(running: Up) -> None:
@@ -107,5 +158,10 @@ def test_secured_cluster_has_services_to_which_its_users_log_in(tmp_path: Path) 
             ask(f"{urls['rest']}/topics", user=("client", "guess"), ca=ca)
         assert ask(f"{urls['registry']}/subjects", user=client, ca=ca) == []
         until(lambda: "_schemas" in ask(f"{urls['rest']}/topics", user=client, ca=ca), "the REST proxy lists topics")
+        for name in ("monitor", "console"):
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                ask(urls[name], ca=ca)
+        assert ask(f"{urls['console']}/api/session", user=client, ca=ca)["caller"] == "client"
+        assert str(up.folder / "security" / "passwords.json") in up.wait_for("Their passwords are in")
         for file in (*(up.folder / "services").glob("*.properties"), up.folder / "security" / "http-users"):
             assert file.stat().st_mode & 0o077 == 0, f"{file} holds a password"

@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Folder:
         (("--port", "70000"), "a port is between 1 and 65535"),
         (("--zookeepers", "3"), "--zookeepers is for a cluster"),
         (("--registry-port", "70000"), "a port is between 0 and 65535"),
-        (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest, monitor"),
+        (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest, monitor, console"),
         (("--without", "rest", "--only", "registry"), "--without and --only say the same in two ways"),
         (("--without", "rest", "--rest-port", "0"), "--rest-port is the port of a service that is left out"),
         (("--override", "num.partitions"), "is not of the form key=value"),

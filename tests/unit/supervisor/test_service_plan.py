@@ -34,7 +34,8 @@ def ports(plan: ClusterPlan) -> dict[str, int]:
 
 
 def test_all_run_on_the_ports_that_people_know() -> None:
-    assert ports(planned(available=tuple(SERVICES))) == {"registry": 8081, "rest": 8082, "monitor": 8000}
+    everything = {"registry": 8081, "rest": 8082, "monitor": 8000, "console": 8080}
+    assert ports(planned(available=tuple(SERVICES))) == everything
 
 
 def test_urls_are_on_the_loopback_address() -> None:
