@@ -1,6 +1,7 @@
 """The log files of a broker's process: those that Kafka has, with levels that change while it runs."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from kaspar.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from kaspar.records import Record, build_batch
 from tests.integration.commands import refusal
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import RawClient
@@ -26,6 +28,7 @@ SETTINGS = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
     "kaspar.log.max.backups": "2",
+    "log.cleaner.backoff.ms": "50",
 }
 _REQUEST = re.compile(r"completed request request=(\w+) .*client=(\S+) .*total_ms=([\d.]+) .*remote_ms=([\d.]+)")
 
@@ -83,6 +86,19 @@ def test_what_kafka_has_in_files_of_their_own_is_there_and_not_in_the_servers(
         assert "state.change.logger" not in logs.text(name)
         assert "authorizer.logger" not in logs.text(name)
     assert not broker.log_lines("state.change.logger")
+    assert "the broker is ready" not in logs.text("controller.log")
+
+
+def test_the_terminal_has_what_the_controller_and_the_cleaner_say(broker: ObservedBroker, logs: Logs) -> None:
+    configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "internal.segment.bytes": "1000"}
+    with broker.client() as client:
+        assert client.create_topic("compacted", configs=configs) == 0
+        for _ in range(5):
+            record = Record(time.time_ns() // 1_000_000, b"key", bytes(600))
+            assert client.produce_batch("compacted", bytes(build_batch([record]))).error_code == 0
+    logs.wait_for("log-cleaner.log", "partition=compacted-0")
+    wait_until(lambda: bool(broker.log_lines("partition=compacted-0")), "it is on the terminal")
+    assert "compacted-0" not in logs.text("server.log")
 
 
 def test_requests_are_logged_while_their_logger_is_at_debug(broker: ObservedBroker, logs: Logs) -> None:

@@ -13,7 +13,7 @@ import logging
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -96,10 +96,11 @@ def configure(
     stream: TextIO | None = None,
     file: Path | None = None,
     text_file: Path | None = None,
+    elsewhere: Collection[str] = (),
     rotation: Rotation = DEFAULT_ROTATION,
 ) -> None:
-    """Send the log to a terminal as text and, if files are given, to those: as JSON lines, and as text. Called once, by
-    a command. Raises KasparError if a file cannot be written.
+    """Send the log to a terminal as text and, if files are given, to those: as JSON lines, and as text, there without
+    the loggers that are `elsewhere`. Called once, by a command. Raises KasparError if a file cannot be written.
     """
     terminal = logging.StreamHandler(stream or sys.stderr)
     terminal.setFormatter(TextFormatter())
@@ -108,23 +109,32 @@ def configure(
         handlers.append(_file_handler(file, JsonFormatter(), rotation))
     if text_file is not None:
         handlers.append(_file_handler(text_file, TextFormatter(), rotation))
+    writers = [LogWriter(handler) for handler in handlers]
+    if text_file is not None:
+        starts = tuple(f"{name}." for name in elsewhere)
+        writers[-1].addFilter(lambda record: not f"{record.name}.".startswith(starts))
     root = logging.getLogger("kaspar")
-    root.handlers = [LogWriter(handler) for handler in handlers]
+    root.handlers = [*writers]
     root.setLevel(level)
     root.propagate = False
 
 
 def configure_apart(
-    names: Iterable[str], file: Path, formatter: logging.Formatter | None = None, rotation: Rotation = DEFAULT_ROTATION
+    names: Iterable[str],
+    file: Path,
+    formatter: logging.Formatter | None = None,
+    rotation: Rotation = DEFAULT_ROTATION,
+    *,
+    also_in_the_log: bool = False,
 ) -> None:
-    """Send these loggers to a file of their own, as JSON lines unless a formatter is given, and nowhere else. Raises
-    KasparError if it cannot be written.
+    """Send these loggers to a file of their own, as JSON lines unless a formatter is given, and nowhere else unless
+    they are `also_in_the_log`. Raises KasparError if it cannot be written.
     """
     writer = LogWriter(_file_handler(file, formatter or JsonFormatter(), rotation))
     for name in names:
         logger = logging.getLogger(name)
         logger.handlers = [writer]
-        logger.propagate = False
+        logger.propagate = also_in_the_log
         _apart.add(name)
 
 

@@ -1,8 +1,8 @@
 """The loggers of a broker that have files of their own, and Kafka's names for loggers.
 
-With `kaspar.log.dir` a broker writes the files that Kafka's `log4j2.yaml` sets up. What goes to a file of its own is
-not in `server.log` and not on the terminal. Without a folder all is one log, in which state changes are not written
-unless someone sets their level.
+With `kaspar.log.dir` a broker writes the files that Kafka's `log4j2.yaml` sets up. What has a file of its own is not in
+`server.log`. The terminal has the controller and the cleaner all the same, but not requests, state changes and the
+authorizer. Without a folder state changes are not written unless someone sets their level.
 
 People set levels by the names that they know from Kafka, of version 3 and 4. Where Kaspar has no logger of such a name,
 the modules that do this work stand in for it.
@@ -32,15 +32,16 @@ class SeparateLog:
     loggers: tuple[str, ...]
     level: int | None = None
     """That it has in its file unless another is set; None: that of the whole log."""
+    on_terminal: bool = False
 
 
 _CONTROLLER: Final = ("kaspar.controller", "kaspar.broker.cluster")
 _CLEANER: Final = ("kaspar.broker.cleaning", "kaspar.storage.cleaning")
 
 SEPARATE_LOGS: Final = (
-    SeparateLog("controller.log", _CONTROLLER),
+    SeparateLog("controller.log", _CONTROLLER, on_terminal=True),
     SeparateLog("kafka-request.log", (REQUEST_LOGGER,), logging.WARNING),
-    SeparateLog("log-cleaner.log", _CLEANER),
+    SeparateLog("log-cleaner.log", _CLEANER, on_terminal=True),
     SeparateLog("state-change.log", (STATE_CHANGE_LOGGER,), logging.INFO),
     SeparateLog("kafka-authorizer.log", (AUDIT_LOGGER,)),
 )
@@ -86,6 +87,7 @@ def configure(config: BrokerConfig) -> None:
         level=config.kaspar_log_level.upper(),
         file=Path(config.kaspar_log_file) if config.kaspar_log_file else None,
         text_file=None if folder is None else folder / SERVER_LOG,
+        elsewhere=[name for separate in SEPARATE_LOGS for name in separate.loggers],
         rotation=rotation,
     )
     if folder is not None:
@@ -97,7 +99,9 @@ def configure(config: BrokerConfig) -> None:
 
 def _configure_separate(separate: SeparateLog, folder: Path, rotation: Rotation) -> None:
     formatter = structured_log.TextFormatter()
-    structured_log.configure_apart(separate.loggers, folder / separate.file, formatter, rotation)
+    structured_log.configure_apart(
+        separate.loggers, folder / separate.file, formatter, rotation, also_in_the_log=separate.on_terminal
+    )
     if separate.level is not None:
         for name in separate.loggers:
             _own_levels[name] = separate.level
