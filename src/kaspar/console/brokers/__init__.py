@@ -1,0 +1,1 @@
+"""Brokers in the console: which there are, what they do, and their log directories."""

@@ -1,0 +1,57 @@
+"""The brokers of the cluster: from its metadata, with figures of the monitor's last rounds."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kaspar.client.admin.cluster import ClusterDescription, ClusterNode, describe_cluster
+from kaspar.client.admin.session import Admin
+from kaspar.client.core import UnsupportedByPeer
+from kaspar.monitor.scraping.rates import Rates
+from kaspar.monitor.views import ClusterSnapshot
+
+_RATES: Final = ("bytes_in", "bytes_out", "messages_in", "requests", "connections", "cpu", "memory_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_up: bool
+    is_controller: bool
+    leaders: int | None
+    """How many partitions it leads; None, as the other counts, until the monitor has seen it."""
+    replicas: int | None
+    in_sync_replicas: int | None
+    rates: dict[str, float]
+    """The newest values of its metrics page, if there is one."""
+
+
+def read_cluster(admin: Admin) -> ClusterDescription:
+    """With brokers that are registered and not up, as far as the cluster tells. Raises Refused."""
+    try:
+        return describe_cluster(admin, include_fenced_brokers=True)
+    except UnsupportedByPeer:  # Apache Kafka before 4.0 (KIP-1073)
+        return describe_cluster(admin)
+
+
+def broker_rows(cluster: ClusterDescription, seen: ClusterSnapshot | None, rates: Rates) -> list[BrokerRow]:
+    return [_row(node, cluster.controller_id, seen, rates) for node in cluster.nodes]
+
+
+def _row(node: ClusterNode, controller_id: int, seen: ClusterSnapshot | None, rates: Rates) -> BrokerRow:
+    known = next((each for each in seen.brokers if each.broker_id == node.node_id), None) if seen else None
+    newest = {name: rates.latest(name, node.node_id) for name in _RATES}
+    return BrokerRow(
+        node.node_id,
+        node.host,
+        node.port,
+        node.rack,
+        not node.is_fenced,
+        node.node_id == controller_id,
+        None if known is None else known.leaders,
+        None if known is None else known.replicas,
+        None if known is None else known.in_sync_replicas,
+        {name: value for name, value in newest.items() if value is not None and not node.is_fenced},
+    )

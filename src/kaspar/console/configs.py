@@ -1,0 +1,115 @@
+"""Settings of topics, brokers and loggers (Kafka's configs): shown with their sources and documentation, changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kaspar.client.admin.configs import (
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+    describe_configs,
+    incremental_alter_configs,
+)
+from kaspar.client.admin.session import Admin, accepted
+from kaspar.console.problems import NotThere, Unacceptable
+
+_OWN_SOURCES: Final = {
+    ResourceType.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ResourceType.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
+    ResourceType.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+}
+_MOST_CHANGES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OtherValue:
+    """A value that would apply without the ones before it."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigView:
+    name: str
+    value: str | None
+    """None if there is none, or if it is sensitive."""
+    source: str
+    """Kafka's name: DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG ..."""
+    is_own: bool
+    """Whether it was set on this resource, and so can be reset."""
+    is_sensitive: bool
+    is_read_only: bool
+    documentation: str | None
+    others: tuple[OtherValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanges:
+    """What the page sends."""
+
+    set: Mapping[str, str] = field(default_factory=dict)
+    reset: tuple[str, ...] = ()
+    """Those that get back the value that applies without them."""
+
+    def __str__(self) -> str:
+        """For the audit log, which must not have secrets: the names only."""
+        return ", ".join([*(f"set {name}" for name in self.set), *(f"reset {name}" for name in self.reset)])
+
+
+def topic_resource(name: str) -> ConfigResource:
+    return ConfigResource(ResourceType.TOPIC, name)
+
+
+def broker_resource(broker: str) -> ConfigResource:
+    """By its id; `default` stands for all brokers. Raises NotThere."""
+    return ConfigResource(ResourceType.BROKER, "" if broker == "default" else _broker_id(broker))
+
+
+def logger_resource(broker: str) -> ConfigResource:
+    """Raises NotThere."""
+    return ConfigResource(ResourceType.BROKER_LOGGER, _broker_id(broker))
+
+
+def _broker_id(text: str) -> str:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10):
+        raise NotThere(f"There is no broker {text}.")
+    return text
+
+
+def read_configs(admin: Admin, resource: ConfigResource) -> tuple[ConfigView, ...]:
+    """Sorted by their names. Raises Refused."""
+    described = describe_configs(admin, [resource], include_synonyms=True, include_documentation=True)
+    entries = accepted(described[resource])
+    own = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG if not resource.name else _OWN_SOURCES[resource.type]
+    return tuple(_view(entries[name], own) for name in sorted(entries))
+
+
+def _view(entry: ConfigEntry, own: ConfigSource) -> ConfigView:
+    return ConfigView(
+        entry.name,
+        entry.value,
+        entry.source.name,
+        entry.source is own,
+        entry.is_sensitive,
+        entry.is_read_only,
+        entry.documentation,
+        tuple(OtherValue(each.name, each.value, each.source.name) for each in entry.synonyms[1:]),
+    )
+
+
+def change_configs(admin: Admin, resource: ConfigResource, changes: ConfigChanges) -> None:
+    """All of them or none. Raises Refused and Unacceptable."""
+    if not 0 < len(changes.set) + len(changes.reset) <= _MOST_CHANGES:
+        raise Unacceptable(f"From 1 to {_MOST_CHANGES} settings can be changed at once.")
+    if both := set(changes.set) & set(changes.reset):
+        raise Unacceptable(f"{', '.join(sorted(both))} cannot be set and reset at once.")
+    operations = [ConfigChange(name, ConfigOperation.SET, value) for name, value in changes.set.items()]
+    operations += [ConfigChange(name, ConfigOperation.DELETE) for name in changes.reset]
+    if (refused := incremental_alter_configs(admin, {resource: operations}).get(resource)) is not None:
+        raise refused

@@ -1,0 +1,31 @@
+"""How many bytes partitions have: of their leaders' replicas, as the brokers' log directories report them."""
+
+from collections.abc import Collection, Iterable
+
+from kaspar.base.errors import Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.log_dirs import describe_log_dirs
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription
+
+
+def partition_sizes(admin: Admin, topics: Collection[TopicDescription]) -> dict[TopicPartition, int]:
+    """Without partitions whose leader does not report them. Empty for a caller who may not describe the cluster, to
+    which log directories belong."""
+    sizes: dict[TopicPartition, int] = {}
+    for leader, partitions in _by_leader(topics).items():
+        try:
+            for log_dir in describe_log_dirs(admin, leader, partitions):
+                sizes |= {where: replica.partition_size for where, replica in log_dir.replicas.items()}
+        except Refused:  # not permitted, or it has just left
+            continue
+    return sizes
+
+
+def _by_leader(topics: Iterable[TopicDescription]) -> dict[int, list[TopicPartition]]:
+    found: dict[int, list[TopicPartition]] = {}
+    for topic in topics:
+        for each in topic.partitions:
+            if each.leader >= 0:
+                found.setdefault(each.leader, []).append(TopicPartition(topic.name, each.partition))
+    return found
