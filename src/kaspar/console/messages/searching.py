@@ -55,6 +55,7 @@ def _summary(page: Page) -> dict[str, Any]:
         "high": str(page.high),
         "stopped": page.stopped.value,
         "scanned": page.scanned,
+        "partition_count": page.partition_count,
         "scanned_bytes": page.scanned_bytes,
         "partitions": [
             {"partition": partition, "start": each.log_start, "stable": each.last_stable, "end": each.end}

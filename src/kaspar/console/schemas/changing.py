@@ -1,5 +1,6 @@
 """Checks and changes of a registry's schemas. All calls block and raise RegistryError."""
 
+import re
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 TYPES: Final = ("AVRO", "JSON", "PROTOBUF")
 _NOT_FOUND: Final = 404
 _INVALID: Final = 422
+_DESCRIPTION: Final = re.compile(r"description:'(?P<text>.*?)', ?additionalInfo:", re.DOTALL)
 
 
 class SchemaReference(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -57,8 +59,10 @@ class Verdict(msgspec.Struct, frozen=True):
     is_valid: bool
     is_compatible: bool
     is_new_subject: bool = False
+    reasons: tuple[str, ...] = ()
+    """Sentences, without what else a registry says."""
     messages: tuple[str, ...] = ()
-    """The registry's reasons."""
+    """All that the registry says."""
 
 
 def check(registry: CallersRegistry, new: NewSchema) -> Verdict:
@@ -70,9 +74,11 @@ def check(registry: CallersRegistry, new: NewSchema) -> Verdict:
         if error.status == _NOT_FOUND:
             return Verdict(True, True, is_new_subject=True)
         if error.status == _INVALID:
-            return Verdict(False, False, messages=(str(error),))
+            return Verdict(False, False, reasons=(str(error),))
         raise
-    return Verdict(True, bool(found.get("is_compatible")), messages=tuple(map(str, found.get("messages") or ())))
+    messages = tuple(map(str, found.get("messages") or ()))
+    reasons = tuple(match["text"] for each in messages if (match := _DESCRIPTION.search(each)))
+    return Verdict(True, bool(found.get("is_compatible")), reasons=reasons or messages, messages=messages)
 
 
 def register(registry: CallersRegistry, new: NewSchema) -> dict[str, Any]:

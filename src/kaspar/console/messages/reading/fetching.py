@@ -32,6 +32,8 @@ class TopicLayout:
     topic: str
     topic_id: UUID
     leaders: dict[int, int]
+    partition_count: int
+    """Of the topic; `leaders` may have fewer."""
     problems: dict[int, str] = field(default_factory=dict)
 
     def lose(self, partition: int, problem: str) -> None:
@@ -48,7 +50,8 @@ def look_up(client: Client, topic: str, partitions: Sequence[int] = ()) -> Topic
     if found.error_code != ErrorCode.NONE:
         code = ErrorCode(found.error_code)
         raise Refused(code, f"Topic {topic} cannot be read: {code.name}.")
-    layout = TopicLayout(topic, found.topic_id, {each.partition_index: each.leader_id for each in found.partitions})
+    leaders = {each.partition_index: each.leader_id for each in found.partitions}
+    layout = TopicLayout(topic, found.topic_id, leaders, len(leaders))
     if missing := set(partitions) - set(layout.leaders):
         raise NotThere(f"Topic {topic} has no partition {min(missing)}: it has {len(layout.leaders)}.")
     if partitions:

@@ -74,6 +74,8 @@ class Page:
     bounds: Mapping[int, Bounds]
     problems: Mapping[int, str]
     """Sentences, of partitions that are not on the page."""
+    partition_count: int
+    """Of the topic."""
 
 
 def read_page(
@@ -93,7 +95,17 @@ def read_page(
     stopped = scan.run()
     reached = Cursor({stream.where.partition: stream.position for stream in streams})
     low, high = (began, reached) if query.direction is Direction.FORWARD else (reached, began)
-    return Page(scan.found, low, high, stopped, scan.scanned, scan.scanned_bytes, bounds, layout.problems)
+    return Page(
+        scan.found,
+        low,
+        high,
+        stopped,
+        scan.scanned,
+        scan.scanned_bytes,
+        bounds,
+        layout.problems,
+        layout.partition_count,
+    )
 
 
 def _starts(client: Client, layout: TopicLayout, query: Query, bounds: Mapping[int, Bounds]) -> dict[int, int]:
