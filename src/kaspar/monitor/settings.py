@@ -19,9 +19,10 @@ from kaspar.monitor.canary.settings import CanarySettings
 from kaspar.security.client import client_security
 from kaspar.web.settings import WebSettings, listeners_setting
 
-_REQUEST_TIMEOUT_MS: Final = 5_000
-_API_TIMEOUT_MS: Final = 8_000
-"""A round is due every ten seconds: one that waits for a broker for longer would miss the next."""
+_REQUEST_TIMEOUT_MS: Final = 3_000
+_API_TIMEOUT_MS: Final = 3_000
+"""A round is due every ten seconds, and makes a few calls one after the other. What does not respond in time is asked
+again in the next round."""
 
 
 def _pattern_problem(text: str) -> str | None:
