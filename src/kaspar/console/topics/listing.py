@@ -1,5 +1,5 @@
-"""The list of topics. All are described with one request; sizes and offsets are read only of those that are shown, unless
-the list is sorted by size."""
+"""The list of topics. All are described with one request; sizes and offsets are read only of those that are shown,
+unless the list is sorted by size."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
