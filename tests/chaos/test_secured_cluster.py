@@ -72,7 +72,8 @@ def test_every_record_once_over_kills_of_a_secured_cluster(
         history = run.finish()
     assert check(history) == []
     for broker in cluster.broker_ids:
-        log = cluster.log_file(broker).read_text()
+        decisions = cluster.broker_data(broker).with_name("logs") / "kafka-authorizer.log"
+        log = cluster.log_file(broker).read_text() + decisions.read_text()
         assert "denied principal" not in log, "its ACLs are all that a client needs"
         assert "failed to authenticate" not in log
         assert not [user for user in ("admin", "client") if cluster.client_settings(user)["sasl.password"] in log]
