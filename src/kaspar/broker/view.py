@@ -326,7 +326,8 @@ class RunningBroker:
         return CleanerNumbers.of(self._broker.cleaning, self._broker.logs)
 
     def controller(self) -> ClusterCounts | None:
-        if self.controller_problem() is not None:
+        """None where another broker is the controller: sums over all brokers count the cluster once."""
+        if self.controller_problem() is not None or self._broker.image.controller_id != self._broker.broker_id:
             return None
         return ClusterCounts(self._broker.image, self._broker.broker_id, self._offline())
 
