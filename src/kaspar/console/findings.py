@@ -6,6 +6,7 @@ topics and groups that the caller may see.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kaspar.acls.acl import AclOperation
 from kaspar.client.admin.groups import list_groups
@@ -41,10 +42,13 @@ class Visible:
     groups: Collection[str] = ()
 
 
+EVERYTHING: Final = Visible(cluster=True)
+
+
 def visible_to(admin: Admin) -> Visible:
     """Raises Refused."""
     if AclOperation.DESCRIBE in cluster_operations(admin):
-        return Visible(cluster=True)
+        return EVERYTHING
     groups = frozenset(each.group_id for each in list_groups(admin))
     return Visible(cluster=False, topics=frozenset(list_topics(admin)), groups=groups)
 

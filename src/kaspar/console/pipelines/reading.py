@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kaspar.pipelines.folder import Folder
     from kaspar.pipelines.statuses import PipelineStatus
 
-NO_FOLDER: Final = "This console was not given a folder of pipelines (setting kaspar.console.pipelines.dir)."
+NO_FOLDER: Final = "This console was not given a folder of pipelines (setting kaspar.console.pipelines.folder)."
 
 
 @dataclass(frozen=True, slots=True)

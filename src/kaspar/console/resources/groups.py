@@ -79,15 +79,15 @@ async def watched_group(call: Call, name: str) -> LagHistory:
 
 
 async def _lag_history(call: Call, name: str) -> LagHistory:
-    listed = await call.shared("groups", list_groups)
-    if all(each.group_id != name for each in listed):
+    visible = await call.visible_groups()
+    if visible is not None and name not in visible:
         raise NotThere(f"There is no group {name}, or you may not see it.")
     context = call.context
+    points = tuple(context.monitor.lag.history(name, context.clock.now_ms() - _HISTORY_MS))
     lag = context.monitor.lag.group(name)
-    points = context.monitor.lag.history(name, context.clock.now_ms() - _HISTORY_MS)
     if lag is None:
-        return LagHistory(tuple(points), None, None, None, None)
-    return LagHistory(tuple(points), lag.status.name, lag.total_lag, lag.max_lag_seconds, lag.at_ms)
+        return LagHistory(points, None, None, None, None)
+    return LagHistory(points, lag.status.name, lag.total_lag, lag.max_lag_seconds, lag.at_ms)
 
 
 async def _preview(call: Call) -> Preview:

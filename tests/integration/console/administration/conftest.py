@@ -2,9 +2,14 @@
 in on another listener, may use one topic and one group."""
 
 import itertools
+import json
+import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -12,12 +17,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kaspar.acls.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from kaspar.client.admin.acls import create_acls
 from kaspar.client.admin.session import Admin
+from kaspar.console.running import ConsoleServer
 from kaspar.security.client import client_security
+from kaspar.web.host_thread import HostThread
 from tests.peers.kaspar import KasparProcess
+from tests.peers.observed import wait_until
 from tests.peers.sasl_ssl import AUTHORIZER
 from tests.peers.wire import free_port
 
 RECORDS = 10
+CHANGES = {"X-Kaspar-Console": "1"}
 HERS, HER_GROUP = "hers", "her-readers"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _ALICE = {
@@ -94,3 +103,83 @@ def new_topic(broker: SecuredBroker) -> Callable[..., str]:
 def _create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name].result(30)
+
+
+@pytest.fixture(scope="session")
+def consoles(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Consoles"]:
+    folder = tmp_path_factory.mktemp("console")
+    credentials = folder / "credentials"
+    credentials.write_text("alice:secret\n")
+    fast = {"lag.interval.ms": "500"}
+    own = ConsoleServer(
+        {
+            **fast,
+            "listeners": "http://127.0.0.1:0",
+            "bootstrap.servers": broker.bootstrap,
+            "kaspar.console.audit.file": str(folder / "audit.log"),
+            "kaspar.console.pipelines.folder": str(folder / "pipelines"),
+        }
+    )
+    logging.getLogger("kaspar.console.audit").setLevel(logging.INFO)
+    with _running(own) as url:
+        # alice's console comes second: its callers are known to the brokers
+        secured = ConsoleServer(
+            {
+                **fast,
+                "listeners": "http://127.0.0.1:0",
+                "bootstrap.servers": f"127.0.0.1:{broker.sasl_port}",
+                "kaspar.console.pipelines.folder": str(folder / "pipelines"),
+                "authentication.method": "BASIC",
+                "kaspar.http.credentials.file": str(credentials),
+                "kaspar.propagate.identity": "true",
+                **{f"client.{name}": value for name, value in _ALICE.items()},
+            }
+        )
+        with _running(secured) as secured_url:
+            yield Consoles(url, secured_url, folder / "audit.log", folder / "pipelines")
+
+
+@contextmanager
+def _running(server: ConsoleServer) -> Iterator[str]:
+    thread = HostThread([server])
+    thread.start()
+    try:
+        (url,) = thread.urls["console"]
+        yield url
+    finally:
+        thread.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Consoles:
+    url: str
+    """Of the console where nobody logs in."""
+    secured_url: str
+    """Of the one where alice logs in."""
+    audit_file: Path
+    pipelines: Path
+
+    def last_change(self, resource: str, outcome: str = "done") -> dict[str, str]:
+        """The last line of the audit log about this. It is written behind the response."""
+        found: list[dict[str, str]] = []
+
+        def is_written() -> bool:
+            lines = (json.loads(line) for line in self.audit_file.read_text().splitlines())
+            found[:] = [line for line in lines if line["resource"] == resource and line["outcome"] == outcome]
+            return bool(found)
+
+        wait_until(is_written, f"the change of {resource} is in the audit log")
+        return found[-1]
+
+
+@pytest.fixture
+def api(consoles: Consoles) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"{consoles.url}/api", headers=CHANGES, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def alices_api(consoles: Consoles) -> Iterator[httpx.Client]:
+    login = ("alice", "secret")
+    with httpx.Client(base_url=f"{consoles.secured_url}/api", headers=CHANGES, auth=login, timeout=30) as client:
+        yield client

@@ -1,0 +1,25 @@
+// The state of a pipeline, and the changes that a person can make to it.
+import { html } from "../../js/ui.js";
+import { path } from "../../js/api.js";
+import { Status } from "../../js/components/values.js";
+import { askAndChange } from "../common/changing.js";
+
+const KINDS = { running: "good", starting: "warn", restarting: "warn", failed: "bad", interrupted: "warn" };
+
+export const State = ({ state }) => html`<${Status} kind=${KINDS[state] ?? "neutral"}>${state}<//>`;
+
+/** `onChange` is called when the pipeline has been asked to change: how it goes on is seen in its state. */
+export function Actions({ row, onChange, small }) {
+  const ask = async (verb, question, done) => {
+    if (await askAndChange(question, "POST", path`/api/pipelines/${row.name}/${verb}`, { done })) onChange();
+  };
+  const restart = () =>
+    ask("restart", { title: `Restart ${row.name}?`, text: "It finishes its micro-batch and ends; then its program is executed again.", action: "Restart" }, `${row.name} is restarting.`);
+  const stop = () =>
+    ask("stop", { title: `Stop ${row.name}?`, text: "It finishes its micro-batch, and stays stopped until somebody restarts it.", action: "Stop", isDangerous: true }, `${row.name} is stopping.`);
+  const size = small ? "small" : "";
+  return html`
+    <button type="button" class=${size} onClick=${restart}>${row.state === "stopped" ? "Start…" : "Restart…"}</button>
+    ${row.wanted !== "stopped" && html`<button type="button" class=${`${size} danger`} onClick=${stop}>Stop…</button>`}
+  `;
+}
