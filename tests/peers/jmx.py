@@ -13,7 +13,8 @@ from typing import Self
 from tests.peers.downloads import require_tool
 from tests.peers.kafka import LIGHT_JVM
 
-PROGRAM = Path(__file__).parent.parent / "compat" / "drivers" / "java" / "MetricCounts.java"
+PROGRAMS = Path(__file__).parent.parent / "compat" / "drivers" / "java"
+_YAMMER = {"Value", "Count"}
 
 
 def jmx_flags(port: int) -> tuple[str, ...]:
@@ -29,11 +30,28 @@ def jmx_flags(port: int) -> tuple[str, ...]:
     )
 
 
+def metric_names(port: int) -> set[str]:
+    """Every MBean that it has, with each of its attributes behind a space, unless it is one of Yammer's: these have a
+    Value or a Count, and the same attributes all.
+    """
+    command = [require_tool("java"), "-Xmx128m", *LIGHT_JVM, str(PROGRAMS / "MetricNames.java"), str(port)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    attributes: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        name, _, attribute = line.partition("\t")
+        attributes.setdefault(name, set()).add(attribute)
+    return {
+        mbean
+        for name, of_it in attributes.items()
+        for mbean in ([name] if of_it & _YAMMER else [f"{name} {attribute}" for attribute in of_it])
+    }
+
+
 class JmxCounts:
     """A small Java program asks, since JMX is Java's own protocol. It is started once, for its start takes longest."""
 
     def __init__(self, port: int) -> None:
-        command = [require_tool("java"), "-Xmx128m", *LIGHT_JVM, str(PROGRAM), str(port)]
+        command = [require_tool("java"), "-Xmx128m", *LIGHT_JVM, str(PROGRAMS / "MetricCounts.java"), str(port)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def read(self, pattern: str) -> dict[str, int]:

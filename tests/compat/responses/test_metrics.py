@@ -11,12 +11,13 @@ import pytest
 
 from kaspar.metadata.topic_names import is_internal
 from kaspar.network.request_metrics import MAX_VERSIONS
+from scripts.kafka_metrics import families_by_mbean, normalised, why_absent
 from tests.compat.responses.api import Api
 from tests.compat.responses.conftest import Pair
 from tests.compat.responses.differences import KNOWN
 from tests.compat.responses.scenario import Eventually, Scenario
 from tests.compat.responses.scenarios import SCENARIOS
-from tests.peers.jmx import JmxCounts
+from tests.peers.jmx import JmxCounts, metric_names
 from tests.peers.observed import ObservedBroker, wait_until
 
 Counts = dict[str, int]
@@ -57,6 +58,14 @@ def jmx(pair: Pair) -> Iterator[JmxCounts]:
         pytest.skip("Kaspar's metrics are compared with Apache Kafka's")
     with JmxCounts(pair.jmx_port) as counts:
         yield counts
+
+
+def test_every_metric_of_kafka_is_on_the_page_of_kafkas_metrics(pair: Pair) -> None:
+    if pair.same:
+        pytest.skip("Kaspar's metrics are compared with Apache Kafka's")
+    here = families_by_mbean()
+    for mbean in map(normalised, metric_names(pair.jmx_port)):
+        assert (mbean in here) != (why_absent(mbean) is not None), mbean
 
 
 @pytest.mark.parametrize("api", Api, ids=lambda api: api.title)

@@ -38,6 +38,12 @@ def test_every_metric_has_a_scenario_or_stands_still() -> None:
     assert sorted(named) == sorted(family.name for family in FAMILIES)
 
 
+def test_a_running_broker_shows_every_metric(stage: Stage) -> None:
+    """The page of Kafka's metrics says of each whether it is here, by the declarations."""
+    _, text = stage.broker.get("metrics")
+    assert re.findall(r"^# TYPE (\S+)", text, re.MULTILINE) == [family.name for family in FAMILIES]
+
+
 @pytest.mark.parametrize("scenario", MOVED_BY, ids=lambda scenario: scenario.play.__name__)
 def test_metrics_move(scenario: Scenario, stage: Stage, tmp_path: Path) -> None:
     with ExitStack() as running:
