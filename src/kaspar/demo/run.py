@@ -79,7 +79,7 @@ def _run(platform: Platform, stop: threading.Event, screen: Screen, rate: int, *
 
     bootstrap = platform.bootstrap_servers
     create_topics(bootstrap, [*TOPICS, shop.ORDERS, shop.PAYMENTS])
-    print(f"About {rate:,} events a second go to {', '.join(TOPICS)}.")
+    print(f"About {rate:,} events a second go to {', '.join(TOPICS)}; orders and payments beside them.")
     producing = Producing(bootstrap)
     with ExitStack() as workers:
         workers.enter_context(Worker(stop, _produce, producing, rate, stop))
