@@ -101,7 +101,12 @@ class Evaluator:
             if where in read.gone:
                 continue
             if where in read.ends:
-                if not self._has_expired(group, where, listing, read.at_ms):
+                if self._has_expired(group, where, listing, read.at_ms):
+                    continue
+                before = known.get(where)
+                if before is not None and self._is_still_idle(group, before):
+                    partitions.append(before)
+                else:
                     partitions.append(self._evaluate_partition(group, listing, where, commit, read.at_ms, times))
             else:  # its leader did not respond
                 is_stale = True
@@ -154,6 +159,16 @@ class Evaluator:
             completeness(commits, self._rules.thresholds.intervals),
             tuple(commits),
             self._members.get(group, NO_MEMBERS).owners.get(where),
+        )
+
+    def _is_still_idle(self, group: str, before: PartitionLag) -> bool:
+        """Whether there was nothing to read, and nothing has changed. Most partitions of a large cluster are so."""
+        ends = self._ends[before.where].latest
+        return (
+            before.lag == 0
+            and before.end is self._windows[group][before.where].commits[-1]
+            and (before.end_offset, before.stable_offset) == (ends.high_watermark, ends.last_stable_offset)
+            and before.owner == self._members.get(group, NO_MEMBERS).owners.get(before.where)
         )
 
     def _is_owned(self, group: str, where: TopicPartition, listing: GroupListing) -> bool:

@@ -1,5 +1,9 @@
-"""What is remembered between rounds: the last commits of a group's partition, and the last ends of a log."""
+"""What is remembered between rounds: the last commits of a group's partition, and the last ends of a log.
 
+There may be tens of thousands of both, so they are kept small.
+"""
+
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -56,7 +60,10 @@ class CommitWindow:
 
 def lags(offset: int, ends: Ends) -> tuple[int, int]:
     """Against the high watermark and the last stable offset. A commit may be newer than the ends: that is no lag."""
-    return max(ends.high_watermark - offset, 0), max(ends.last_stable_offset - offset, 0)
+    lag = max(ends.high_watermark - offset, 0)
+    if ends.last_stable_offset == ends.high_watermark:
+        return lag, lag  # one number in memory, not two
+    return lag, max(ends.last_stable_offset - offset, 0)
 
 
 class EndWindow:
@@ -67,9 +74,9 @@ class EndWindow:
     def __init__(self, intervals: int) -> None:
         self._intervals = intervals
         self.latest = Ends(0, 0)
-        self.recent_stable: list[int] = []
-        self._seen_at_ms: list[int] = []
-        self._seen_ends: list[int] = []
+        self.recent_stable = array("q")
+        self._seen_at_ms = array("q")
+        self._seen_ends = array("q")
 
     @property
     def previous_stable(self) -> int | None:
@@ -79,9 +86,8 @@ class EndWindow:
     def observe(self, ends: Ends, now_ms: int) -> None:
         if self._seen_ends and ends.high_watermark < self._seen_ends[-1]:
             # The topic was recreated, or records were lost in an unclean election: earlier times mean nothing now.
-            self.recent_stable.clear()
-            self._seen_at_ms.clear()
-            self._seen_ends.clear()
+            for times in (self.recent_stable, self._seen_at_ms, self._seen_ends):
+                del times[:]
         self.latest = ends
         self.recent_stable.append(ends.last_stable_offset)
         if len(self.recent_stable) > self._intervals:
