@@ -2,7 +2,9 @@
 // without which the view is not shown.
 export const VIEWS = [
   { name: "overview", title: "Overview", section: "Cluster", key: "o", load: () => import("./overview.js") },
+  { name: "brokers", title: "Brokers", section: "Cluster", key: "b", load: () => import("./brokers.js") },
   { name: "doctor", title: "Doctor", section: "Cluster", key: "d", load: () => import("./doctor.js") },
+  { name: "topics", title: "Topics", section: "Data", key: "t", load: () => import("./topics.js") },
   { name: "messages", title: "Messages", section: "Data", key: "m", load: () => import("./messages.js") },
   { name: "schemas", title: "Schemas", section: "Data", key: "s", load: () => import("./schemas.js"), needs: "has_registry" },
   { name: "groups", title: "Groups", section: "Data", key: "c", load: () => import("./groups.js") },

@@ -1,0 +1,42 @@
+"""A little of everything that the console shows: topics with records, groups that keep up and groups that do not."""
+
+import json
+
+from confluent_kafka import Consumer, Producer
+
+from kaspar.client.admin.creation import NewTopic, create_topics
+from kaspar.client.admin.session import Admin, raise_first
+
+TOPICS = ("clicks", "orders", "orders.dlq", "payments", "shipments", "users")
+_RECORDS = 300
+
+
+def fill(bootstrap_servers: str) -> None:
+    with Admin(bootstrap_servers) as admin:
+        raise_first(create_topics(admin, [NewTopic(name, 3, 1) for name in TOPICS]).values())
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 5})
+    for name in TOPICS:
+        for number in range(_RECORDS):
+            value = json.dumps({"id": number, "kind": name, "amount": number * 7 % 100})
+            producer.produce(name, value, f"{name}-{number % 20}")
+    producer.flush(30)
+    _commit(bootstrap_servers, "billing", "orders", _RECORDS)
+    _commit(bootstrap_servers, "reporting", "clicks", 40)
+
+
+def _commit(bootstrap_servers: str, group: str, topic: str, records: int) -> None:
+    """Read so many records and commit that."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    read = 0
+    while read < records:
+        read += len(consumer.consume(records - read, 1.0))
+    consumer.commit(asynchronous=False)
+    consumer.close()
