@@ -1,12 +1,12 @@
 """DescribeConfigs: the settings of topics, brokers, broker loggers, groups and client-metrics subscriptions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.broker import log_levels
 from kaspar.broker.services import CurrentSettings
-from kaspar.config import ConfigEntry, ConfigSource, ConfigType
+from kaspar.config import BrokerSettings, ConfigEntry, ConfigSource, ConfigType
 from kaspar.controller.events import ResourceType
 from kaspar.metadata.images import ImageSource
 from kaspar.metadata.topic_names import check_topic_name
@@ -31,6 +31,7 @@ class DescribeConfigsHandler:
         self._broker_id = broker_id
         self._images = images
         self._settings = settings
+        self._last_topic: tuple[BrokerSettings, Mapping[str, str], Sequence[ConfigEntry]] | None = None
 
     def __call__(self, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         return DescribeConfigsResponse(results=tuple(self._describe(request, each) for each in request.resources))
@@ -61,7 +62,7 @@ class DescribeConfigsHandler:
                 check_topic_name(name)
                 if name not in image.topics:
                     raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-                return settings.describe_topic(image.topics[name].configs)
+                return self._topic_entries(settings, image.topics[name].configs)
             case ResourceType.BROKER:
                 if not name:
                     return settings.describe_cluster_default()
@@ -82,6 +83,14 @@ class DescribeConfigsHandler:
                 return settings.describe_client_metrics(image.client_metrics_configs.get(name, {}))
             case _:
                 raise _invalid(_MALFORMED)
+
+    def _topic_entries(self, settings: BrokerSettings, configs: Mapping[str, str]) -> Sequence[ConfigEntry]:
+        """Most topics of a cluster have the same settings of their own, or none, and monitoring asks for all of them:
+        the entries of the last topic are kept. Changes of the broker's settings replace `settings`."""
+        known = self._last_topic
+        if known is None or known[0] is not settings or known[1] != configs:
+            known = self._last_topic = settings, configs, settings.describe_topic(configs)
+        return known[2]
 
     def _check_broker_id(self, name: str, otherwise: str) -> None:
         try:

@@ -19,14 +19,11 @@ from kaspar.client.admin.topics import TopicDescription
 from kaspar.monitor.doctor.access import Access
 from kaspar.monitor.doctor.checks import ALL_CHECKS
 from kaspar.monitor.doctor.checks.retention import danger_ms
-from kaspar.monitor.doctor.checks.transactions import LONG_MS
 from kaspar.monitor.doctor.findings import Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
-from kaspar.monitor.doctor.observation import BrokerSeen, GroupSeen, LogEnds, Observation, Settings
-from kaspar.monitor.doctor.observing.certificates import look_at_certificates
+from kaspar.monitor.doctor.observation import BrokerSeen, GroupSeen, LogEnds, Observation
 from kaspar.monitor.doctor.observing.cluster import (
     look_at_cluster,
-    look_at_features,
     look_at_log_dirs,
     look_at_reassignments,
     look_at_topics,
@@ -34,14 +31,11 @@ from kaspar.monitor.doctor.observing.cluster import (
 from kaspar.monitor.doctor.observing.groups import look_at_ends, look_at_groups, with_members
 from kaspar.monitor.doctor.observing.pages import PageAddress, look_at_pages
 from kaspar.monitor.doctor.observing.parts import Parts, bounded
-from kaspar.monitor.doctor.observing.settings import look_at_brokers_settings, look_at_topics_settings
-from kaspar.monitor.doctor.observing.transactions import look_at_open_transactions, look_for_hanging
+from kaspar.monitor.doctor.observing.seldom import look_at_seldom
 
 TIMEOUT_S: Final = 5.0
 """For one call, whatever the timeout of the session: a broker that hangs is a finding, not a reason to wait."""
 SELDOM_MS: Final = 300_000
-_MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
-"""Kafka's default of transaction.max.timeout.ms: a transaction that is silent for longer has not just been started."""
 _WORST_FIRST: Final = {Severity.PROBLEM: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
@@ -69,16 +63,21 @@ class Doctor:
         self._pages = pages or {}
         self._now_ms = now_ms
         self._seldom: Observation | None = None
+        self._topics: Mapping[str, TopicDescription] = {}
 
     findings = staticmethod(findings)
 
-    def look(self, admin: Admin) -> Observation:
-        """Raises KasparError or OSError if the cluster itself cannot be described."""
+    def look(self, admin: Admin, *, everything: bool = False) -> Observation:
+        """Also at what is looked at seldom, if `everything` is wanted. Raises KasparError or OSError if the cluster
+        itself cannot be described."""
+        if everything:
+            self._seldom = None
         cluster = look_at_cluster(admin)
         live = [node.node_id for node in cluster.nodes if not node.is_fenced]
         parts = Parts()
         with bounded(admin, TIMEOUT_S):
-            topics = parts.read("topics", lambda: look_at_topics(admin)) or {}
+            topics = _sharing(parts.read("topics", lambda: look_at_topics(admin)) or {}, self._topics)
+            self._topics = topics
             log_dirs = look_at_log_dirs(admin, live, parts)
             seldom = self._seldom_seen(admin, topics, live, parts)
             groups, ends = self._groups(admin, replace(seldom, topics=topics), live, parts)
@@ -122,36 +121,10 @@ class Doctor:
         """What is looked at seldom, as of the last time."""
         now_ms = self._now_ms()
         if self._seldom is None or now_ms - self._seldom.at_ms >= SELDOM_MS:
-            own = Parts()
-            own.silent = parts.silent
-            settings = look_at_brokers_settings(admin, live, own)
-            longest_ms = _longest_transaction_ms(settings)
-            partitions = [
-                TopicPartition(topic.name, each.partition)
-                for topic in topics.values()
-                for each in topic.partitions
-                if each.leader >= 0 and each.leader not in own.silent
-            ]
-            self._seldom = Observation(
-                at_ms=now_ms,
-                access=self._access,
-                broker_settings=settings,
-                topic_settings=own.read(
-                    "settings of topics", lambda: look_at_topics_settings(admin, sorted(topics), own)
-                )
-                or {},
-                features=look_at_features(admin, live, own),
-                certificates=look_at_certificates(settings, own),
-                transactions=own.read("open transactions", lambda: look_at_open_transactions(admin, LONG_MS)) or (),
-                hanging=own.read(
-                    "hanging transactions", lambda: look_for_hanging(admin, partitions, now_ms - longest_ms)
-                )
-                or (),
-                missing=tuple(own.missing),
-            )
+            self._seldom = look_at_seldom(admin, Observation(now_ms, self._access, topics=topics), live, parts.silent)
         return self._seldom
 
 
-def _longest_transaction_ms(settings: Mapping[int, Settings]) -> int:
-    values = [each.get("transaction.max.timeout.ms", "") for each in settings.values()]
-    return max((int(value) for value in values if value.isdecimal()), default=_MAX_TRANSACTION_TIMEOUT_MS)
+def _sharing(new: Mapping[str, TopicDescription], old: Mapping[str, TopicDescription]) -> dict[str, TopicDescription]:
+    """With the earlier values where they are equal: observations that are kept cost little in a cluster at rest."""
+    return {name: known if (known := old.get(name)) == topic else topic for name, topic in new.items()}

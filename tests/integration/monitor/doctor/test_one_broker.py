@@ -21,6 +21,7 @@ from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.group_offsets import alter_group_offsets
 from kaspar.client.admin.records import delete_records
 from kaspar.client.admin.session import Admin, raise_first
+from kaspar.client.admin.transactions import describe_transactions
 from kaspar.monitor.doctor import Access, Doctor, findings
 from kaspar.monitor.doctor.checks.load import COMPACTION_DELAY, FAMILIES, HANDLERS_IDLE, THROTTLE_TIMES
 from kaspar.monitor.doctor.observing.pages import PageAddress
@@ -118,6 +119,7 @@ def test_a_hanging_transaction_is_found_and_aborted(
 ) -> None:
     """As brokers of old accepted it: a record of a transaction that no coordinator knows."""
     topic = new_topic()
+    describe_transactions(admin, ["nobody"])  # creates __transaction_state
     verification = "transaction.partition.verification.enable"
     resource = ConfigResource(ResourceType.BROKER, "")
     change = ConfigChange(verification, ConfigOperation.SET, "false")

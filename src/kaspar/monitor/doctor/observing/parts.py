@@ -14,9 +14,10 @@ _Result = TypeVar("_Result")
 class Parts:
     """What could not be looked at in one look, and which brokers did not respond."""
 
-    def __init__(self) -> None:
+    def __init__(self, silent: set[int] | None = None) -> None:
+        """`silent` are brokers that have not responded before, in the same look."""
         self.missing: list[Missing] = []
-        self.silent: set[int] = set()
+        self.silent: set[int] = set() if silent is None else silent
 
     def read(self, what: str, read: Callable[[], _Result]) -> _Result | None:
         """None if that part is missing."""

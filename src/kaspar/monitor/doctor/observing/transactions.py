@@ -1,10 +1,10 @@
 """Transactions that are open for long, and those that hang.
 
-Every partition is asked for its high watermark and its last stable offset, in one request for each leader; only where
-they differ is there an open transaction to look at.
+Every partition is asked for its high watermark and its last stable offset; only where they differ is there an open
+transaction to look at. A cluster without __transaction_state has had none, and is not asked.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kaspar.base.errors import Refused
@@ -19,6 +19,8 @@ from kaspar.tools.transactions.hanging import OpenTransaction, hanging
 
 _MOST_PARTITIONS: Final = 500
 """Asked for their producers: with more open transactions at once, hanging ones are found among these first."""
+_AT_ONCE: Final = 1000
+"""Partitions in one request to each leader, which does nothing else meanwhile."""
 _OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
@@ -33,10 +35,13 @@ def look_at_open_transactions(admin: Admin, longer_than_ms: int) -> tuple[OpenTr
 
 
 def look_for_hanging(
-    admin: Admin, partitions: Collection[TopicPartition], silent_since_ms: int
+    admin: Admin, partitions: Sequence[TopicPartition], silent_since_ms: int
 ) -> tuple[HangingTransactionSeen, ...]:
     """By the rule of kafka-transactions find-hanging."""
-    blocked = _blocked(admin, partitions)[:_MOST_PARTITIONS]
+    blocked: list[TopicPartition] = []
+    for start in range(0, len(partitions), _AT_ONCE):
+        blocked += _blocked(admin, partitions[start : start + _AT_ONCE])
+    blocked = blocked[:_MOST_PARTITIONS]
     if not blocked:
         return ()
     candidates = [

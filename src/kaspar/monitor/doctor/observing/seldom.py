@@ -1,0 +1,54 @@
+"""What changes rarely and costs most: settings, versions, certificates, and the transactions of all partitions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.session import Admin
+from kaspar.monitor.doctor.checks.transactions import LONG_MS
+from kaspar.monitor.doctor.observation import TRANSACTIONS_TOPIC, Observation, Settings
+from kaspar.monitor.doctor.observing.certificates import look_at_certificates
+from kaspar.monitor.doctor.observing.cluster import look_at_features
+from kaspar.monitor.doctor.observing.parts import Parts
+from kaspar.monitor.doctor.observing.settings import look_at_brokers_settings, look_at_topics_settings
+from kaspar.monitor.doctor.observing.transactions import look_at_open_transactions, look_for_hanging
+
+_MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
+"""Kafka's default of transaction.max.timeout.ms: a transaction that is silent for longer has not just been started."""
+
+
+def look_at_seldom(admin: Admin, seen: Observation, live: Sequence[int], silent: set[int]) -> Observation:
+    """What was seen, with these parts. `silent` has the brokers that have not responded, and gets further ones."""
+    parts = Parts(silent)
+    topics = sorted(seen.topics)
+    settings = look_at_brokers_settings(admin, live, parts)
+    of_topics = parts.read("settings of topics", lambda: look_at_topics_settings(admin, topics, parts)) or {}
+    found = replace(
+        seen,
+        broker_settings=settings,
+        topic_settings=of_topics,
+        features=look_at_features(admin, live, parts),
+        certificates=look_at_certificates(settings, parts),
+    )
+    if TRANSACTIONS_TOPIC in seen.topics:
+        found = _with_transactions(admin, found, parts)
+    return replace(found, missing=tuple(parts.missing))
+
+
+def _with_transactions(admin: Admin, seen: Observation, parts: Parts) -> Observation:
+    """Where there are transactions at all."""
+    silent_since_ms = seen.at_ms - _longest_transaction_ms(seen.broker_settings)
+    partitions: list[TopicPartition] = [
+        where for where, each in seen.partitions() if each.leader >= 0 and each.leader not in parts.silent
+    ]
+    return replace(
+        seen,
+        transactions=parts.read("open transactions", lambda: look_at_open_transactions(admin, LONG_MS)) or (),
+        hanging=parts.read("hanging transactions", lambda: look_for_hanging(admin, partitions, silent_since_ms)) or (),
+    )
+
+
+def _longest_transaction_ms(settings: Mapping[int, Settings]) -> int:
+    values = [each.get("transaction.max.timeout.ms", "") for each in settings.values()]
+    return max((int(value) for value in values if value.isdecimal()), default=_MAX_TRANSACTION_TIMEOUT_MS)
