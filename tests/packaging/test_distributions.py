@@ -137,11 +137,13 @@ def test_source_distribution_holds_every_source_file(source_distribution: Path) 
     assert {*TO_BUILD, *(str(path.relative_to(ROOT)) for path in files - built)} - held == set()
 
 
-def test_wheel_holds_every_source_file_and_the_compiled_core(wheel: Path) -> None:
+def test_wheel_holds_every_source_file_the_page_of_the_console_and_the_compiled_core(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
-    sources = {path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*.py")}
-    assert {str(path) for path in sources} - held == set()
+    page = {path for path in (ROOT / "src/kaspar/console/assets").rglob("*") if path.is_file()}
+    assert page
+    sources = {str(path.relative_to(ROOT / "src")) for path in {*(ROOT / "src").rglob("*.py"), *page}}
+    assert sources - held == set()
     extensions = sorted(name.partition(".")[0].rpartition("_")[0] for name in held if name.endswith(".so"))
     expected = (module.rpartition(".") for module in COMPILED_MODULES)
     assert extensions == sorted(f"{package.replace('.', '/')}/_{name}" for package, _, name in expected)
