@@ -38,13 +38,13 @@ function Details({ topic, record, onReplay, onEdit }) {
         ["Producer", record.producer_id ?? undefined],
         ["Transaction", record.state === "committed" ? undefined : html`<${State} record=${record} />`],
       ]} />
-      <h3>Key <span class="hint">${described(record.key)}</span></h3>
+      <h2>Key <span class="hint">${described(record.key)}</span></h2>
       <${Whole} content=${record.key} label="Key" />
-      <h3>Value <span class="hint">${described(record.value)}</span></h3>
+      <h2>Value <span class="hint">${described(record.value)}</span></h2>
       <${Whole} content=${record.value} label="Value" />
       ${record.headers.length > 0 &&
       html`
-        <h3>Headers</h3>
+        <h2>Headers</h2>
         <dl class="pairs messages-headers">
           ${record.headers.map(({ name, value }, index) => html`<div key=${index}><dt><${Text}>${name}<//></dt><dd><${Whole} content=${value} label="Header" /></dd></div>`)}
         </dl>
