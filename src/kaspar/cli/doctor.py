@@ -132,10 +132,9 @@ def _access(session: Session, parameters: dict[str, object], folder: "Folder | N
     assert isinstance(settings, tuple)
     options += [word for setting in settings for word in ("-X", setting)]
     config_file = parameters["config_file"]
-    if not options and folder is not None:
-        if (folder.clients / "admin.properties").exists():
-            config_file = folder.clients / "admin.properties"
-            options = ["--config", str(config_file)]
+    if not options and folder is not None and (folder.clients / "admin.properties").exists():
+        config_file = folder.clients / "admin.properties"
+        options = ["--config", str(config_file)]
     return Access(
         session.servers,
         tuple(options),
@@ -282,4 +281,5 @@ def _summary(observations: "Sequence[Observation]", found: "Sequence[Finding]") 
     ]
     looked = f"{counted(len(last.brokers), 'broker')} and {counted(len(last.topics), 'topic')}"
     how = f"for {seconds:.0f} s" if len(observations) > 1 else "once"
-    return f"Looked at {looked} {how}: {', '.join(counts) or 'nothing is wrong'}."
+    nothing = "nothing is wrong with what could be seen" if last.missing else "nothing is wrong"
+    return f"Looked at {looked} {how}: {', '.join(counts) or nothing}."

@@ -78,6 +78,7 @@ def page(**values: float) -> PageSeen:
         load.HANDLERS_IDLE: 0.99,
         load.NETWORK_IDLE: 0.98,
         load.LONGEST_STALL: 0.02,
+        load.START_TIME: START_MS / 1000 - 3600,
         load.OPEN_FILES: 200.0,
         load.MAX_FILES: 20_000.0,
         load.DEAD_CLEANERS: 0.0,

@@ -26,6 +26,7 @@ from kaspar.monitor.doctor.observation import GroupSeen, Observation
 from tests.unit.monitor.doctor.faulty_looks import FAULTY, Faulty
 from tests.unit.monitor.doctor.observations import (
     ORDERS,
+    START_MS,
     look,
     looks,
     page,
@@ -123,6 +124,11 @@ def test_a_replica_that_is_being_reassigned_is_not_missing() -> None:
 def test_one_busy_look_is_not_a_busy_broker() -> None:
     busy_once = looks(lambda seen: with_page(seen, page(HANDLERS_IDLE=0.05)) if seconds(seen) == 30 else seen)
     assert findings(busy_once.observations) == ()
+
+
+def test_a_broker_that_has_just_started_may_have_stood_still() -> None:
+    starting = page(LONGEST_STALL=3.5, START_TIME=START_MS / 1000 - 60)
+    assert findings(looks(lambda seen: with_page(seen, starting)).observations) == ()
 
 
 def test_topics_that_differ_in_a_number_are_no_mistake() -> None:

@@ -11,12 +11,15 @@ from kaspar.monitor.doctor.observation import Observation, PageSeen
 IDLE_LIMIT: Final = 0.3
 """Below it requests begin to wait: the usual alert for request handlers."""
 STALL_LIMIT_S: Final = 1.0
+STARTING_S: Final = 180.0
+"""The page reports stalls of the last two minutes; those of a start are none that clients see."""
 SLOW_MS: Final = 1000.0
 DESCRIPTORS_LIMIT: Final = 0.85
 
 HANDLERS_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 NETWORK_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
 LONGEST_STALL: Final = "kaspar_loop_longest_recent_stall_seconds"
+START_TIME: Final = "process_start_time_seconds"
 TOTAL_TIME: Final = "kafka_network_requestmetrics_totaltimems"
 OPEN_FILES: Final = "process_open_fds"
 MAX_FILES: Final = "process_max_fds"
@@ -29,8 +32,8 @@ THROTTLE_TIMES: Final = {
     "kafka_server_request_throttle_time": "request_percentage",
 }
 FAMILIES: Final = (
-    HANDLERS_IDLE, NETWORK_IDLE, LONGEST_STALL, TOTAL_TIME, OPEN_FILES, MAX_FILES, DEAD_CLEANERS, UNCLEANABLE,
-    COMPACTION_DELAY, *THROTTLE_TIMES,
+    HANDLERS_IDLE, NETWORK_IDLE, LONGEST_STALL, START_TIME, TOTAL_TIME, OPEN_FILES, MAX_FILES, DEAD_CLEANERS,
+    UNCLEANABLE, COMPACTION_DELAY, *THROTTLE_TIMES,
 )  # fmt: skip
 """All that the checks read of a page."""
 
@@ -66,8 +69,9 @@ def _values(looks: Looks, broker_id: int, family: str) -> list[float]:
 )
 def event_loop_stalls(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
-        longest = page.value(LONGEST_STALL)
-        if longest is not None and longest > STALL_LIMIT_S:
+        longest, started_s = page.value(LONGEST_STALL), page.value(START_TIME) or 0
+        is_starting = looks.last.at_ms / 1000 - started_s < STARTING_S
+        if longest is not None and longest > STALL_LIMIT_S and not is_starting:
             detail = f"For {longest:.1f} s, in the last two minutes."
             yield Fault(f"broker {broker_id}", detail, looks.access.kaspar("broker", "describe", str(broker_id)))
 
