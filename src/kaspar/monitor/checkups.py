@@ -20,12 +20,12 @@ class Checkups:
         self._admin = AdminThread(config.new_admin, "doctor")
         self._looks: deque[Observation] = deque(maxlen=_LOOKS)
 
-    async def run(self) -> tuple[Finding, ...]:
+    async def run(self, *, everything: bool = False) -> tuple[Finding, ...]:
         """Raises KasparError or OSError if the cluster cannot be described."""
-        return await self._admin.call(self._look)
+        return await self._admin.call(lambda admin: self._look(admin, everything))
 
-    def _look(self, admin: Admin) -> tuple[Finding, ...]:
-        self._looks.append(self._doctor.look(admin))
+    def _look(self, admin: Admin, everything: bool) -> tuple[Finding, ...]:
+        self._looks.append(self._doctor.look(admin, everything=everything))
         return findings(tuple(self._looks))
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ A cluster that cannot be reached leaves what was known as it is, and is asked le
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -53,6 +54,8 @@ class Monitor:
         """Why the cluster could not be looked at the last time; empty if it could."""
         self.findings: tuple[Finding, ...] = ()
         """The doctor's, of its last look."""
+        self.findings_at_ms: int | None = None
+        """When that was; None before the first."""
         self._pages = MetricsPages(settings)
         self._admin = AdminThread(config.new_admin, "admin")
         self._checkups = Checkups(config)
@@ -70,7 +73,9 @@ class Monitor:
         self._tasks = [
             asyncio.create_task(self._repeat("cluster", self.read_cluster, lambda: settings.cluster_interval_ms)),
             asyncio.create_task(self._repeat("lag", self.read_lag, lambda: settings.lag_interval_ms)),
-            asyncio.create_task(self._repeat("rates", self.read_rates, self._rates_interval_ms)),
+            asyncio.create_task(
+                self._repeat("rates", self.read_rates, self._rates_interval_ms, self._pause_until_watched)
+            ),
             asyncio.create_task(self._repeat("doctor", self.read_findings, lambda: settings.doctor_interval_ms)),
         ]
 
@@ -135,18 +140,34 @@ class Monitor:
         self.rates.add_pages(pages, self.clock.now_ms())
         return bool(pages)
 
-    async def read_findings(self) -> bool:
+    async def read_findings(self, *, everything: bool = False) -> bool:
+        """What the doctor looks at seldom is read again too if `everything` is wanted."""
         try:
-            self.findings = await self._checkups.run()
+            self.findings = await self._checkups.run(everything=everything)
         except (KasparError, OSError):  # read_cluster reports why
             return False
+        self.findings_at_ms = self.clock.now_ms()
         return True
 
     def _rates_interval_ms(self) -> int:
         settings = self.config.settings
         return settings.rates_interval_ms if self._changes.watched else settings.rates_idle_interval_ms
 
-    async def _repeat(self, name: str, read: Callable[[], Awaitable[bool]], interval_ms: Callable[[], int]) -> None:
+    async def _pause_until_watched(self, seconds: float) -> None:
+        """The first watcher does not wait for the end of the pause."""
+        if self._changes.watched:
+            await asyncio.sleep(seconds)
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changes.wait_for_watcher(), seconds)
+
+    async def _repeat(
+        self,
+        name: str,
+        read: Callable[[], Awaitable[bool]],
+        interval_ms: Callable[[], int],
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         failures = 0
         while True:
             started = self.clock.monotonic()
@@ -160,4 +181,4 @@ class Monitor:
             pause_s = interval_ms() / 1000
             if failures:
                 pause_s = max(pause_s, min(pause_s * 2 ** (failures - 1), _MAX_BACKOFF_S))
-            await asyncio.sleep(max(pause_s - (self.clock.monotonic() - started), 0))
+            await pause(max(pause_s - (self.clock.monotonic() - started), 0))
