@@ -1,8 +1,10 @@
 """What filters mean, by tables: a filter, a record, and whether it matches."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -248,3 +250,11 @@ def test_a_chain_of_operators_is_no_deeper_than_one() -> None:
     assert matches("+".join("1" * 900) + " == 900")
     assert matches(" or ".join(["false"] * 200 + ["true"]))
     assert not matches("value" + ".a" * 900)
+
+
+def test_filters_of_the_documentation_are_filters() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "console-filters.md").read_text()
+    examples = re.findall(r"^\| `(.*?)` \|", page.partition("## Examples")[2].partition("## Limits")[0], re.MULTILINE)
+    assert len(examples) >= 8
+    for text in examples:
+        Filter(text, now_ms=NOW_MS).matches(Order())

@@ -79,7 +79,7 @@ function Topic({ topic, query }) {
     <button type="button" onClick=${() => setDialog({ kind: "produce" })}>Produce…</button>
   `;
   return html`
-    <${Page} title=${topic} crumbs=${[["Topics", link("topics")], [topic, link("topics", topic)]]} actions=${actions}>
+    <${Page} title=${`Messages of ${topic}`} crumbs=${[["Topics", link("topics")], [topic, link("topics", topic)]]} actions=${actions}>
       <${Toolbar} query=${query} isLive=${isLive} partitionCount=${search.partitionCount} onRun=${search.reload} />
       <${FilterHelp} />
       ${isLive

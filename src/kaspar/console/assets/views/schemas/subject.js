@@ -42,7 +42,7 @@ function Versions({ subject, query, reload }) {
   const others = versions.filter(([version]) => Number(version) !== chosen);
   const removed = () => (subject.versions.length > 1 ? (setQuery({ version: "", against: "" }), reload()) : navigate(link("schemas")));
   return html`
-    <div class="toolbar">
+    <div class="toolbar schemas-versions">
       <${SelectField} label="Version" value=${String(chosen)} options=${versions} onChange=${(version) => setQuery({ version, against: "" })} />
       ${others.length > 0 && html`<${SelectField} label="Compare with" value=${against} options=${[["", "nothing"], ...others]} onChange=${(version) => setQuery({ against: version })} />`}
       <button type="button" class="primary" onClick=${() => setNew(true)}>New version…</button>
@@ -157,7 +157,7 @@ function Settings({ subject, reload }) {
   const options = (values, level) => [["", level.is_own ? "the registry's" : `the registry's (${level.value ?? "unknown"})`], ...values];
   return html`
     <${Section} title="Settings">
-      <div class="columns">
+      <div class="columns schemas-settings">
         <${SelectField} label="Compatibility" value=${subject.compatibility.is_own ? subject.compatibility.value : ""} options=${options(LEVELS, subject.compatibility)} onChange=${set("compatibility", "compatibility")} />
         <${SelectField} label="Mode" value=${subject.mode.is_own ? subject.mode.value : ""} options=${options(MODES, subject.mode)} onChange=${set("mode", "mode")} />
       </div>
