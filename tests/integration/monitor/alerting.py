@@ -1,15 +1,17 @@
 """Prometheus with the alert rules, at a pace for tests, on brokers and a monitor."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kaspar.monitor.rules.alert import BROKERS, MONITOR, PROBES, Pace, rules_document
 from kaspar.monitor.rules.catalogue import GROUPS
 from kaspar.services.making import make_services
 from kaspar.supervisor.ports import free_ports
 from kaspar.web.host_thread import HostThread
+from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.prometheus import BlackboxExporter, Prometheus
 
 REPOSITORY: Final = Path(__file__).parents[3]
@@ -27,12 +29,11 @@ QUICK_MONITOR: Final = {
 
 
 @contextmanager
-def running_monitor(bootstrap_servers: str, **more: str) -> Iterator[str]:
-    """Its address. `more` are settings, with underscores for dots."""
+def running_monitor(bootstrap_servers: str, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Its address."""
     address = f"127.0.0.1:{next(free_ports())}"
     values = {"listeners": f"http://{address}", "bootstrap.servers": bootstrap_servers, **QUICK_MONITOR}
-    values |= {name.replace("_", "."): value for name, value in more.items()}
-    host = HostThread(make_services({"monitor": values}))
+    host = HostThread(make_services({"monitor": values | dict(settings or {})}))
     host.start()
     try:
         yield address
@@ -67,3 +68,48 @@ def watching(
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [job(BROKERS, brokers), *([] if monitor is None else [job(MONITOR, [monitor])]), *more]
     return Prometheus(folder, rules=rules_document(GROUPS, Pace()), jobs=jobs)
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+COVERED: Final[set[str]] = set()
+"""Alerts that a test makes fire, of the modules that were imported."""
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
+_PATIENCE_S: Final = 60.0
+
+
+def covers(*names: str) -> Callable[[_Test], _Test]:
+    """Says which alerts a test makes fire."""
+    COVERED.update(names)
+    return lambda test: test
+
+
+def fires(prometheus: Prometheus, names: Collection[str], action: Callable[[], object] = lambda: None) -> None:
+    """Repeat the action until all of these alerts fire."""
+    until = time.monotonic() + _PATIENCE_S
+    while missing := set(names) - prometheus.firing_names():
+        assert time.monotonic() < until, f"these do not fire within {_PATIENCE_S:g} s: {missing}"
+        action()
+        time.sleep(0.1)
+
+
+@contextmanager
+def observed(
+    folder: Path, overrides: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[ObservedBroker]:
+    """A broker whose metrics page keeps its port."""
+    settings = {"kaspar.metrics.listener": f"127.0.0.1:{next(free_ports())}", **(overrides or {})}
+    with ObservedBroker(folder / "broker", overrides=settings, environment=environment) as broker:
+        yield broker
+
+
+def page_of(broker: ObservedBroker) -> str:
+    return broker.overrides["kaspar.metrics.listener"]
+
+
+@contextmanager
+def watched(broker: ObservedBroker, folder: Path) -> Iterator[Prometheus]:
+    with watching(folder / "prometheus", brokers=[page_of(broker)]) as prometheus:
+        wait_until(lambda: bool(prometheus.query(f'up{{job="{BROKERS}"}} == 1')), "the broker is scraped")
+        yield prometheus

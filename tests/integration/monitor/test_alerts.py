@@ -12,11 +12,13 @@ from kaspar.monitor.rules.dashboard import Dashboard
 from kaspar.monitor.rules.dashboards import DASHBOARDS
 from kaspar.testing import Cluster
 from tests.integration.cluster.up import needs_java
-from tests.integration.monitor.alerting import REPOSITORY, probes, running_monitor, watching
+from tests.integration.monitor.alerting import REPOSITORY, covers, probes, running_monitor, watching
 from tests.peers.observed import wait_until
 from tests.peers.prometheus import BlackboxExporter, Prometheus
 
 RECORDS = 100
+OF_A_BUSY_MACHINE = {"KasparEventLoopStalled", "KasparDiskFullSoon", "KasparProduceSlow"}
+"""Other tests run beside this one, and write to the same disk: within ten seconds much seems to change."""
 OF_A_KILLED_BROKER = {
     "KasparBrokerDown",
     "KasparBrokerFenced",
@@ -92,9 +94,10 @@ def has_data(prometheus: Prometheus, query: str) -> bool:
 def test_healthy_cluster_is_quiet(stage: Stage) -> None:
     wait_until(lambda: len(stage.prometheus.query("up == 1")) == 5, "everything is scraped")
     stage.prometheus.wait_quiet(OF_A_KILLED_BROKER)
-    assert stage.prometheus.firing_names() <= {"KasparEventLoopStalled"}  # the machine of a test may be busy
+    assert stage.prometheus.firing_names() <= OF_A_BUSY_MACHINE
 
 
+@covers(*OF_A_KILLED_BROKER)
 def test_killed_broker_fires_what_follows_from_it_and_a_restart_ends_that(stage: Stage) -> None:
     stage.cluster.kill(3)
     stage.prometheus.wait_firing(OF_A_KILLED_BROKER)
