@@ -21,7 +21,7 @@ from kaspar.monitor.doctor.checks import ALL_CHECKS
 from kaspar.monitor.doctor.checks.retention import danger_ms
 from kaspar.monitor.doctor.findings import Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
-from kaspar.monitor.doctor.observation import BrokerSeen, GroupSeen, LogEnds, Observation
+from kaspar.monitor.doctor.observation import BrokerSeen, GroupSeen, LogDirSeen, LogEnds, Observation
 from kaspar.monitor.doctor.observing.cluster import (
     look_at_cluster,
     look_at_log_dirs,
@@ -79,7 +79,7 @@ class Doctor:
             topics = _sharing(parts.read("topics", lambda: look_at_topics(admin)) or {}, self._topics)
             self._topics = topics
             log_dirs = look_at_log_dirs(admin, live, parts)
-            seldom = self._seldom_seen(admin, topics, live, parts)
+            seldom = self._seldom_seen(admin, topics, log_dirs, live, parts)
             groups, ends = self._groups(admin, replace(seldom, topics=topics), live, parts)
             reassigning = parts.read("reassignments", lambda: look_at_reassignments(admin)) or frozenset()
         pages, clocks = look_at_pages(self._pages, parts, self._now_ms)
@@ -116,12 +116,19 @@ class Doctor:
         return groups, ends or {}
 
     def _seldom_seen(
-        self, admin: Admin, topics: Mapping[str, TopicDescription], live: Sequence[int], parts: Parts
+        self,
+        admin: Admin,
+        topics: Mapping[str, TopicDescription],
+        log_dirs: Mapping[int, tuple[LogDirSeen, ...]],
+        live: Sequence[int],
+        parts: Parts,
     ) -> Observation:
         """What is looked at seldom, as of the last time."""
         now_ms = self._now_ms()
         if self._seldom is None or now_ms - self._seldom.at_ms >= SELDOM_MS:
-            self._seldom = look_at_seldom(admin, Observation(now_ms, self._access, topics=topics), live, parts.silent)
+            self._seldom = look_at_seldom(
+                admin, Observation(now_ms, self._access, topics=topics, log_dirs=log_dirs), live, parts.silent
+            )
         return self._seldom
 
 

@@ -11,6 +11,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.topics import PartitionDescription, TopicDescription
 from kaspar.monitor.doctor.access import Access
 from kaspar.monitor.scraping.exposition import Sample
+from kaspar.quotas.entities import QuotaEntity
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -149,6 +150,9 @@ class Observation:
     hanging: tuple[HangingTransactionSeen, ...] = ()
     broker_settings: Mapping[int, Settings] = field(default_factory=dict)
     topic_settings: Mapping[str, Settings] = field(default_factory=dict)
+    newest_timestamps: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The largest timestamp of a record, of one partition of each of the largest topics."""
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     features: Mapping[int, FeaturesSeen] = field(default_factory=dict)
     certificates: tuple[CertificateSeen, ...] = ()
     pages: Mapping[int, PageSeen] = field(default_factory=dict)

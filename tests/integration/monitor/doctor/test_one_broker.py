@@ -201,6 +201,19 @@ def test_a_misspelt_topic_is_found_and_deleted(broker: Broker, admin: Admin, new
     assert found(admin, broker.bootstrap_servers, "misspelt-topic") == []
 
 
+def test_a_producer_with_a_clock_that_is_ahead_is_found(
+    broker: Broker, admin: Admin, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic()
+    produce(broker, topic, 1, timestamp=now_ms() + HOUR_MS // 2)
+    ahead = the_only(found(admin, broker.bootstrap_servers, "timestamps-ahead"))
+    assert ahead.resource == f"topic {topic}"
+    run(ahead)
+    raise_first(delete_records(admin, {TopicPartition(topic, 0): 1}).values())
+    produce(broker, topic, 1, timestamp=now_ms() + HOUR_MS // 2)
+    assert found(admin, broker.bootstrap_servers, "timestamps-ahead") == []
+
+
 def test_the_metrics_page_has_what_checks_read_and_the_clock(broker: Broker, admin: Admin, metrics_port: int) -> None:
     page = PageAddress(f"http://127.0.0.1:{metrics_port}/metrics")
     seen = Doctor(Access(broker.bootstrap_servers), {1: page}).look(admin)

@@ -18,6 +18,7 @@ from kaspar.monitor.doctor.observation import (
     Observation,
     OpenTransactionSeen,
 )
+from kaspar.quotas.entities import QuotaEntity
 from tests.unit.monitor.doctor.observations import (
     DAY_MS,
     GIB,
@@ -445,6 +446,14 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
             None,
         ),
     ),
+    "timestamps-ahead": (
+        _changed(
+            lambda seen: replace(seen, newest_timestamps={ORDERS: seen.at_ms + 3 * HOUR_MS}),
+            "topic orders",
+            "orders-0 is from a time that is 3 hours ahead",
+            "kaspar topic alter orders --set message.timestamp.type=LogAppendTime",
+        ),
+    ),
     "misspelt-topic": (
         _changed(_misspelt, "topic paymnets", "there is a topic payments", "kaspar topic delete paymnets"),
     ),
@@ -520,6 +529,15 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
     ),
     "throttled-client": (
         _changed(
+            lambda seen: replace(
+                with_page(seen, with_family(page(), "kafka_server_fetch_throttle_time", {"user": "bob"}, 5.0)),
+                quotas={QuotaEntity("bob"): {"consumer_byte_rate": 1048576.0}},
+            ),
+            "user bob",
+            "consumer_byte_rate was used up",
+            "kaspar quota set --user bob consumer_byte_rate=2097152 -b kafka:9092",
+        ),
+        _changed(
             lambda seen: with_page(
                 seen,
                 with_family(
@@ -528,7 +546,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
             ),
             "user alice client-id batch",
             "producer_byte_rate was used up at each of 7 looks",
-            "kaspar quota set --user alice --client-id batch producer_byte_rate=VALUE",
+            "kaspar quota list",
         ),
     ),
     "cleaner-dead": (

@@ -107,6 +107,7 @@ def look(at_s: int = 0) -> Observation:
         brokers={broker_id: BrokerSeen(broker_id, f"kafka{broker_id}", 9092) for broker_id in (1, 2, 3)},
         topics=topics,
         log_dirs={broker_id: (LogDirSeen("/data", False, 1000 * GIB, 500 * GIB, sizes),) for broker_id in (1, 2, 3)},
+        newest_timestamps={ORDERS: at_ms + 1000},
         groups={"billing": GroupSeen("Stable", {ORDERS: 1000 + 10 * at_s}, members=1)},
         ends={ORDERS: LogEnds(100, 1005 + 10 * at_s, 1005 + 10 * at_s, 500)},
         broker_settings=dict.fromkeys((1, 2, 3), _BROKER_SETTINGS),

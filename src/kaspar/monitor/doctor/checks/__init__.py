@@ -53,6 +53,7 @@ ALL_CHECKS: Final[tuple[Check, ...]] = (
     brokers.mixed_versions,
     brokers.feature_levels_behind,
     brokers.clocks_apart,
+    topics.timestamps_ahead,
     topics.misspelt_topic,
     topics.small_segments,
     security.plaintext_listener,

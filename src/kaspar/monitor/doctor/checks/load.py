@@ -7,6 +7,7 @@ from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.findings import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks, some
 from kaspar.monitor.doctor.observation import Observation, PageSeen
+from kaspar.quotas.entities import QuotaEntity
 
 IDLE_LIMIT: Final = 0.3
 """Below it requests begin to wait: the usual alert for request handlers."""
@@ -126,8 +127,12 @@ def throttled_client(looks: Looks) -> Iterator[Fault]:
         options += [("--client-id", client_id)] if client_id else []
         names = " ".join(f"{option[2:]} {name}" for option, name in options)
         words = [word for option in options for word in option]
+        limit = looks.last.quotas.get(QuotaEntity(user or None, client_id or None), {}).get(quota)
         detail = f"Its {quota} was used up at each of {len(looks.observations)} looks."
-        yield Fault(names, detail, looks.access.kaspar("quota", "set", *words, f"{quota}=VALUE"))
+        command = looks.access.kaspar("quota", "list")  # of a default, which others have too
+        if limit is not None:
+            command = looks.access.kaspar("quota", "set", *words, f"{quota}={2 * limit:.15g}")
+        yield Fault(names, detail, command)
 
 
 def _throttled(observation: Observation) -> set[tuple[str, str, str]]:

@@ -7,12 +7,13 @@ from typing import Final
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.findings import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, some
+from kaspar.monitor.doctor.looks import Looks, duration_text, some
 from kaspar.monitor.doctor.observation import Observation
 
 SMALL_SEGMENT_BYTES: Final = 100 << 20
 SMALL_SEGMENT_MS: Final = 10 * 60_000
 MOST_SEGMENTS: Final = 200
+AHEAD_S: Final = 300.0
 ALIKE: Final = 0.85
 
 
@@ -48,6 +49,27 @@ _MOST_COMPARED: Final = 100
 def _is_numbered(name: str, other: str) -> bool:
     """Names that differ in their digits only are a series, not a mistake."""
     return name.rstrip("0123456789") == other.rstrip("0123456789")
+
+
+@check(
+    "timestamps-ahead",
+    Severity.WARNING,
+    title="Records have timestamps from the future",
+    why="A producer's clock is ahead. Retention by time keeps the whole segment until that time has passed, and "
+    "reading from a time starts at the wrong record.",
+    mending="Correct the clock of the producer, or let brokers set timestamps: message.timestamp.type=LogAppendTime. "
+    "The finding stays until these records are deleted.",
+)
+def timestamps_ahead(looks: Looks) -> Iterator[Fault]:
+    last = looks.last
+    for where, timestamp in sorted(last.newest_timestamps.items()):
+        ahead_s = (timestamp - last.at_ms) / 1000
+        if ahead_s > AHEAD_S:
+            detail = f"The newest record of {where} is from a time that is {duration_text(ahead_s)} ahead."
+            change = "message.timestamp.type=LogAppendTime"
+            yield Fault(
+                f"topic {where.topic}", detail, looks.access.kaspar("topic", "alter", where.topic, "--set", change)
+            )
 
 
 @check(

@@ -5,15 +5,20 @@ from dataclasses import replace
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.quotas import describe_client_quotas
 from kaspar.client.admin.session import Admin
+from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.checks.transactions import LONG_MS
 from kaspar.monitor.doctor.observation import TRANSACTIONS_TOPIC, Observation, Settings
 from kaspar.monitor.doctor.observing.certificates import look_at_certificates
 from kaspar.monitor.doctor.observing.cluster import look_at_features
 from kaspar.monitor.doctor.observing.parts import Parts
 from kaspar.monitor.doctor.observing.settings import look_at_brokers_settings, look_at_topics_settings
+from kaspar.monitor.doctor.observing.timestamps import look_at_timestamps
 from kaspar.monitor.doctor.observing.transactions import look_at_open_transactions, look_for_hanging
 
+_MOST_TOPICS: Final = 100
+"""Whose timestamps are looked at: a broker reads a batch for each."""
 _MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
 """Kafka's default of transaction.max.timeout.ms: a transaction that is silent for longer has not just been started."""
 
@@ -28,12 +33,26 @@ def look_at_seldom(admin: Admin, seen: Observation, live: Sequence[int], silent:
         seen,
         broker_settings=settings,
         topic_settings=of_topics,
+        newest_timestamps=parts.read("timestamps of records", lambda: look_at_timestamps(admin, _largest(seen))) or {},
+        quotas=parts.read("quotas", lambda: describe_client_quotas(admin, ())) or {},
         features=look_at_features(admin, live, parts),
         certificates=look_at_certificates(settings, parts),
     )
     if TRANSACTIONS_TOPIC in seen.topics:
         found = _with_transactions(admin, found, parts)
     return replace(found, missing=tuple(parts.missing))
+
+
+def _largest(seen: Observation) -> list[TopicPartition]:
+    """The largest partition of each of the largest topics: a producer whose clock is wrong writes to all of them."""
+    sizes = sorted(replica_sizes(seen).items(), key=lambda each: -each[1])
+    chosen: dict[str, TopicPartition] = {}
+    for where, size in sizes:
+        if size and where.topic in seen.topics and not where.topic.startswith("__"):
+            chosen.setdefault(where.topic, where)
+        if len(chosen) == _MOST_TOPICS:
+            break
+    return list(chosen.values())
 
 
 def _with_transactions(admin: Admin, seen: Observation, parts: Parts) -> Observation:
