@@ -284,6 +284,7 @@ class ControllerShell:
         image = await self._fence.retried(lambda: load_image(self._store))
         if image.controller_epoch != self._fence.epoch:
             raise fenced_by(image.controller_id, image.controller_epoch)
+        log.info("claimed the metadata store", epoch=image.controller_epoch, topics=len(image.topics))
         return image
 
     async def _recover(self, reason: str) -> None:

@@ -122,6 +122,12 @@ class DoctorSettings(Settings):
 
 class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, CanarySettings, DoctorSettings, WebSettings):
     listeners: tuple[str, ...] = listeners_setting(8000)
+    kaspar_http_metrics_path: str = setting(
+        STRING,
+        "/http/metrics",
+        doc="Where Prometheus finds the metrics of the monitor's own requests; what it monitors is at `/metrics`. "
+        "Empty: nowhere.",
+    )
     passed_on = ("client.",)
 
     def check_together(self) -> None:

@@ -15,6 +15,7 @@ from kaspar.web.files import Loaded, Reloader
 from kaspar.web.hosting import HostedService
 from kaspar.web.limits import connection_limits, request_limits
 from kaspar.web.listeners import Listener, bind_all, parse_listeners
+from kaspar.web.metrics import HttpMetrics, WithMetricsPage
 from kaspar.web.requests import Gate, LogIn
 from kaspar.web.server import WebServer
 from kaspar.web.settings import WebSettings
@@ -51,8 +52,11 @@ class _Hosted:
     async def start(self) -> None:
         await self.service.start()
         settings = self.service.settings
+        path = settings.kaspar_http_metrics_path
+        metrics = HttpMetrics(self.service.name) if path else None
+        app = self.service.app
         gate = Gate(
-            self.service.app,
+            app if metrics is None else WithMetricsPage(app, path, metrics),
             log_in=LogIn(
                 self._authenticator,
                 realm=settings.authentication_realm,
@@ -61,6 +65,7 @@ class _Hosted:
             limits=request_limits(settings),
             error_form=self.service.error_form,
             logs_requests=settings.kaspar_http_request_log,
+            metrics=metrics,
         )
         self._server = WebServer(
             gate,
@@ -71,6 +76,8 @@ class _Hosted:
             reloader=self._reloader,
             name_of_peer=self._name_of_peer,
         )
+        if metrics is not None:
+            metrics.under_way, metrics.connections = lambda: gate.under_way, self._server.connection_count
         await self._server.start()
         log.info("a service is ready", service=self.service.name, listeners=",".join(self.urls))
 

@@ -17,6 +17,7 @@ from kaspar.web.connection import PEER
 from kaspar.web.errors import ErrorForm, send_error
 from kaspar.web.identity import ANONYMOUS, CALLER, Caller, Scheme
 from kaspar.web.limits import RequestLimits
+from kaspar.web.metrics import HttpMetrics
 from kaspar.web.streaming import BodyMode
 
 log = get_log(__name__)
@@ -69,13 +70,21 @@ class Gate:
     """An ASGI application in front of the service's own."""
 
     def __init__(
-        self, app: App, *, log_in: LogIn, limits: RequestLimits, error_form: ErrorForm, logs_requests: bool = False
+        self,
+        app: App,
+        *,
+        log_in: LogIn,
+        limits: RequestLimits,
+        error_form: ErrorForm,
+        logs_requests: bool = False,
+        metrics: HttpMetrics | None = None,
     ) -> None:
         self._app = app
         self._log_in = log_in
         self._limits = limits
         self._error_form = error_form
         self._logs_requests = logs_requests
+        self._metrics = metrics
         self.under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +92,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         response = _Response(send)
-        started_at = time.perf_counter() if self._logs_requests else 0.0
+        started_at = time.perf_counter()
         self.under_way += 1
         try:
             await self._pass(scope, receive, response)
@@ -96,8 +105,11 @@ class Gate:
                 await self._fail(response, 500, "Internal Server Error")
         finally:
             self.under_way -= 1
+            seconds = time.perf_counter() - started_at
+            if self._metrics is not None:
+                self._metrics.record(scope, response.status, seconds)
             if self._logs_requests:
-                _log_request(scope, response.status, time.perf_counter() - started_at)
+                _log_request(scope, response.status, seconds)
 
     async def _pass(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         if self.under_way > self._limits.requests:

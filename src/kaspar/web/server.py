@@ -76,6 +76,9 @@ class WebServer:
         self._tls_listeners: list[TlsListener] = []
         self._reloading: asyncio.Task[None] | None = None
 
+    def connection_count(self) -> int:
+        return len(self._open)
+
     async def start(self) -> None:
         config = Config(
             self._app,

@@ -90,6 +90,11 @@ class ListenerSettings(Settings):
     kaspar_http_request_log: bool = setting(
         BOOLEAN, False, doc="Whether each request is written to the log: client, method, path, status and duration."
     )
+    kaspar_http_metrics_path: str = setting(
+        STRING,
+        "/metrics",
+        doc="Where Prometheus finds the metrics of the service's requests, behind its log-in. Empty: nowhere.",
+    )
 
 
 class LogInSettings(Settings):

@@ -346,3 +346,37 @@ def test_requests_are_logged_where_that_is_wanted(caplog: pytest.LogCaptureFixtu
     (record,) = [record for record in caplog.records if record.message == "request"]
     values = record.__dict__["values"]
     assert (values["method"], values["path"], values["status"]) == ("GET", "/caller", 200)
+
+
+def test_requests_are_on_a_page_for_prometheus_behind_the_log_in(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("alice:secret\n")
+    service = FakeService(authentication_method="BASIC", kaspar_http_credentials_file=str(users))
+    with hosted(service):
+        (url,) = service.urls
+        assert ask(url, "/caller", headers=basic("alice", "secret"))[0] == 200
+        text_of(url, "/fail", basic("alice", "secret"))
+        assert ask(url, "/made-up", headers=basic("alice", "secret"))[0] == 404
+        assert ask(url, "/metrics")[0] == 401
+        page = text_of(url, "/metrics", basic("alice", "secret"))
+        for route, status in (("/caller", 200), ("/fail", 500), ("other", 404), ("other", 401)):
+            labels = f'service="fake",route="{route}",method="GET",status="{status}"'
+            assert f"kaspar_http_requests_total{{{labels}}} 1\n" in page
+        assert 'kaspar_http_request_seconds_count{service="fake",route="/caller"} 1\n' in page
+        assert 'kaspar_http_requests_under_way{service="fake"} 1\n' in page, "the one for the page"
+        assert 'kaspar_http_connections{service="fake"} 1\n' in page
+        some = text_of(url, "/metrics?name[]=kaspar_http_connections", basic("alice", "secret"))
+        assert some.count("# TYPE") == 1
+
+
+def test_a_service_may_have_no_page_for_prometheus() -> None:
+    service = FakeService(kaspar_http_metrics_path="")
+    with hosted(service):
+        (url,) = service.urls
+        assert ask(url, "/metrics")[0] == 404
+
+
+def text_of(url: str, path: str, headers: dict[str, str]) -> str:
+    with contextlib.closing(connect(url)) as connection:
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse().read().decode()

@@ -48,6 +48,7 @@ from kaspar.registry.interfaces import (
 )
 from kaspar.registry.service import RegistryService
 from kaspar.web.identity import caller_of
+from kaspar.web.metrics import name_route
 
 log = get_log(__name__)
 
@@ -105,6 +106,7 @@ class RegistryApp:
         except ValueError as problem:
             raise http_error(HTTPStatus.BAD_REQUEST, str(problem)) from None
         endpoint = self._router.find(request.method, target.segments)
+        name_route(request.scope, "/" + "/".join(endpoint.segments))
         if endpoint.body is not None:
             check_request_type(request.headers.get("content-type"))
         call = Call(

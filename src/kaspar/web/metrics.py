@@ -1,0 +1,144 @@
+"""What a hosted service's requests are like, for Prometheus: by route, method and status, with their durations.
+
+The page is at `kaspar.http.metrics.path`, behind the service's log-in. A route is a path as it is declared, as
+`/subjects/{subject}/versions`, so that the number of series does not depend on what clients ask for. What no route
+matches is counted under `other`, and so are routes beyond MAX_ROUTES.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kaspar.base.exposition import CONTENT_TYPE, Family, Kind, Sample, labels, render, select, summary_samples
+from kaspar.base.metrics import WINDOW_SECONDS, Histogram
+from kaspar.web.asgi import App, Receive, Scope, Send
+
+MAX_ROUTES: Final = 500
+OTHER: Final = "other"
+_ROUTE: Final = "kaspar.route"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class HttpMetrics:
+    """Of one service. Owned by the event loop that serves it."""
+
+    def __init__(self, service: str, now: Callable[[], float] = time.monotonic) -> None:
+        self.service = service
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+        """By route, method and status; 0 where there was no response, since the client had left."""
+        self.times: dict[str, Histogram] = {}
+        """By route, in seconds."""
+        self.under_way: Callable[[], int] = lambda: 0
+        self.connections: Callable[[], int] = lambda: 0
+        self._now = now
+        self._rotated_at = now()
+
+    def record(self, scope: Scope, status: int | None, seconds: float) -> None:
+        self.maybe_rotate()
+        route = _route_of(scope) if status != 401 else OTHER  # whoever does not log in must not fill the table
+        if route not in self.times and len(self.times) >= MAX_ROUTES:
+            route = OTHER
+        method = scope["method"] if scope["method"] in _METHODS else OTHER
+        self.requests[route, method, status or 0] += 1
+        times = self.times.get(route)
+        if times is None:
+            times = self.times[route] = Histogram()
+        times.record(seconds)
+
+    def maybe_rotate(self) -> None:
+        now = self._now()
+        if now - self._rotated_at >= WINDOW_SECONDS:
+            self._rotated_at = now
+            for times in self.times.values():
+                times.rotate()
+
+
+def name_route(scope: Scope, template: str) -> None:
+    """For applications that do not route by Starlette: what the request's path matched."""
+    scope[_ROUTE] = template
+
+
+def _route_of(scope: Scope) -> str:
+    named = scope.get(_ROUTE)
+    if named is not None:
+        return str(named)
+    return _template(scope["path"], scope.get("path_params") or {}) if "endpoint" in scope else OTHER
+
+
+def _template(path: str, parameters: Mapping[str, Any]) -> str:
+    """The path with the names of its parameters, which are told by their values, from the last to the first."""
+    end = len(path)
+    for name, value in reversed(list(parameters.items())):
+        at = path.rfind(f"/{value}", 0, end)
+        if at >= 0:
+            path = f"{path[:at]}/{{{name}}}{path[at + 1 + len(str(value)) :]}"
+            end = at
+    return path
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def _counted(metrics: HttpMetrics) -> Iterable[Sample]:
+    for (route, method, status), count in list(metrics.requests.items()):
+        yield labels(service=metrics.service, route=route, method=method, status=status), count
+
+
+def _timed(metrics: HttpMetrics) -> Iterable[Sample]:
+    for route, times in list(metrics.times.items()):
+        yield from summary_samples(times.distribution(), labels(service=metrics.service, route=route))
+
+
+FAMILIES: Final[tuple[Family[HttpMetrics], ...]] = (
+    Family(
+        "kaspar_http_requests_total",
+        Kind.COUNTER,
+        "Requests, by route, method and status; status 0: the client left before there was a response.",
+        _counted,
+        ("service", "route", "method", "status"),
+    ),
+    Family(
+        "kaspar_http_request_seconds",
+        Kind.SUMMARY,
+        "How long requests took, in seconds. Quantiles are of the last one to two minutes.",
+        _timed,
+        ("service", "route"),
+    ),
+    Family(
+        "kaspar_http_requests_under_way",
+        Kind.GAUGE,
+        "Requests that have no complete response yet.",
+        lambda metrics: [(labels(service=metrics.service), metrics.under_way())],
+        ("service",),
+    ),
+    Family(
+        "kaspar_http_connections",
+        Kind.GAUGE,
+        "Open connections.",
+        lambda metrics: [(labels(service=metrics.service), metrics.connections())],
+        ("service",),
+    ),
+)
+
+
+class WithMetricsPage:
+    """An application in front of the service's own, which has the page at its path."""
+
+    def __init__(self, app: App, path: str, metrics: HttpMetrics) -> None:
+        self._app = app
+        self._path = path
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] not in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        from starlette.datastructures import QueryParams
+        from starlette.responses import Response
+
+        name_route(scope, self._path)
+        self._metrics.maybe_rotate()
+        names = frozenset(QueryParams(scope["query_string"]).getlist("name[]"))
+        page = b"".join(render(select(FAMILIES, names), self._metrics))
+        await Response(page, headers={"content-type": CONTENT_TYPE})(scope, receive, send)
