@@ -15,7 +15,8 @@ import { useSearch } from "./messages/searching.js";
 import { FilterError, FilterHelp, Toolbar } from "./messages/toolbar.js";
 
 export default function Messages({ segments, query }) {
-  return segments.length === 0 ? html`<${ChooseTopic} query=${query} />` : html`<${Topic} topic=${segments[0]} query=${query} />`;
+  const topic = segments[0] ?? query.get("topic");
+  return topic ? html`<${Topic} key=${topic} topic=${topic} query=${query} />` : html`<${ChooseTopic} query=${query} />`;
 }
 
 function ChooseTopic({ query }) {
