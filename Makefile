@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -105,6 +105,9 @@ docs: install ## Build the documentation site into site/; a broken link is an er
 
 lock: $(BIN)/uv ## Pin the dependencies in requirements.lock; pins that still fit are kept
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra registry --extra rest --extra monitor --extra console --extra spark --extra streams --extra zookeeper --group dev --group docs -o requirements.lock
+
+screenshots: install ## Pictures of the console's views into docs/images/console
+	@KASPAR_COMPILED=1 $(BIN)/python -m tests.browser.screenshots
 
 clean: ## Remove what was built
 	@rm -rf $(VENV) build dist site src/*.egg-info; find src -name '*.so' -delete

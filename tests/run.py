@@ -103,6 +103,7 @@ JOBS = (
     Job("commands", 4.0, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
     Job("chaos", 7.0, ("tests/chaos",)),
     Job("services", 2.0, SERVICES),
+    Job("browser", 1.5, ("tests/browser",)),
     Job("compat/responses", 6.0, ("tests/compat/responses",)),
     Job("compat on a cluster", 1.0, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),
     Job("sim", 1.0, ("tests/sim",)),

@@ -12,7 +12,12 @@ from kaspar.supervisor.ports import free_ports
 from kaspar.testing import Broker
 from kaspar.web.host_thread import HostThread
 
-FAST: Final = {"cluster.interval.ms": "500", "lag.interval.ms": "500", "rates.interval.ms": "500"}
+FAST: Final = {
+    "cluster.interval.ms": "500",
+    "lag.interval.ms": "500",
+    "rates.interval.ms": "500",
+    "rates.idle.interval.ms": "500",
+}
 """The monitor's rounds: tests wait for them."""
 
 

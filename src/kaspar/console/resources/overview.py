@@ -1,5 +1,7 @@
 """The overview, and rates over time."""
 
+import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -11,9 +13,11 @@ from kaspar.console.http.errors import CallFailed
 from kaspar.console.overview import Overview, overview_of
 from kaspar.console.permissions import require_cluster
 from kaspar.console.problems import Unacceptable
+from kaspar.monitor.core import Monitor
 
 _MOST_SERIES: Final = 20
 _RECENT_MS: Final = 30_000
+_FIRST_LOOK_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ async def watched_overview(call: Call, _: str) -> Overview:
 
 async def _overview(call: Call) -> Overview:
     monitor = call.context.monitor
+    await _first_look(monitor)
     if monitor.cluster is None:
         reason = monitor.cluster_problem or "It has just started"
         raise CallFailed(503, f"The monitor has not seen the cluster yet. {reason}.")
@@ -46,6 +51,14 @@ async def _overview(call: Call) -> Overview:
         visible_topics=await call.visible_topics(),
         visible_groups=await call.visible_groups(),
     )
+
+
+async def _first_look(monitor: Monitor) -> None:
+    """Somebody who opens the page right after the start waits a moment rather than getting an error."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_FIRST_LOOK_S), monitor.subscribe() as rounds:
+            while monitor.cluster is None and not monitor.cluster_problem:
+                await anext(rounds)
 
 
 @reads("/api/rates")

@@ -1,10 +1,10 @@
 // The frame of a view: its heading, which gets the focus when the view is opened, and where it stands.
-import { html, useEffect, useRef } from "./ui.js";
+import { html, useLayoutEffect, useRef } from "./ui.js";
 
 /** `crumbs` are [text, address] of what is above it; `actions` stand beside the heading. */
 export function Page({ title, crumbs = [], actions, intro, children }) {
   const heading = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} – Kaspar`;
     heading.current.focus({ preventScroll: true });
     window.scrollTo(0, 0);

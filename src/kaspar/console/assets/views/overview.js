@@ -22,7 +22,7 @@ const CHARTS = [
   { title: "Records in", unit: "/s", lines: { messages_in: "records" } },
   { title: "Bytes", unit: "bytes/s", lines: { bytes_in: "in", bytes_out: "out" } },
   { title: "Requests", unit: "/s", lines: { requests: "requests" } },
-  { title: "Latency, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce", fetch_p99_ms: "fetch" } },
+  { title: "Time of a produce request, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce" } },
 ];
 
 /** What is wrong, the worst first: [kind, sentence, address]. */
@@ -47,7 +47,7 @@ function Health({ state, findings }) {
   }
   return html`
     <div class="overview-health">
-      <p><${Status} kind=${found[0][0]}>${found[0][0] === "bad" ? "needs attention" : "look at this"}<//></p>
+      <p><${Status} kind=${found[0][0]}>${found[0][0] === "bad" ? "needs attention" : "needs a look"}<//></p>
       <ul>${found.slice(0, 8).map(([kind, text, address]) => html`<li key=${text} class=${kind}><a href=${address}>${text}</a></li>`)}</ul>
     </div>
   `;
@@ -67,7 +67,7 @@ function Figures({ state, findings }) {
       <${Figure} label="Offline" value=${number(state.offline.count)} kind=${kind(state.offline.count > 0)} note="partitions" href=${link("topics", { trouble: "1" })} />
       <${Figure} label="Groups in trouble" value=${number(state.groups_in_trouble)} kind=${kind(state.groups_in_trouble > 0, "warn")} note=${`of ${number(state.groups)}`} href=${link("groups")} />
       <${Figure} label="Findings" value=${number(problems + warnings)} kind=${problems ? "bad" : kind(warnings > 0, "warn")}
-        note=${`${count(problems, "problem")}, ${count(warnings, "warning")}`} href=${link("doctor")} />
+        note=${problems ? count(problems, "problem") : warnings ? "warnings" : "of the doctor"} href=${link("doctor")} />
       ${canary &&
       html`<${Figure} label="Canary" value=${percent(canary.consume_availability)} kind=${CANARY[canary.status][0]}
         note=${canary.latency_p99_ms === null ? CANARY[canary.status][1] : `${CANARY[canary.status][1]}, p99 ${duration(canary.latency_p99_ms)}`} />`}

@@ -1,10 +1,12 @@
 // Lines over time, drawn by uPlot. The newest values are in the caption too, so that nobody has to read the picture.
 import uPlot from "../../vendor/uplot.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
-import { withUnit } from "../format.js";
+import { clock, withUnit } from "../format.js";
 import { colour, onColoursChange } from "../theme.js";
 
 const HEIGHT_PX = 150;
+const SHORTEST_S = 60; // a line of few points does not fill the whole width
+const WITHOUT_SECONDS_S = 600;
 const LINES = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
 
 /** Series of different times on one axis: [[seconds], [values], ...], with null where a series has no value. */
@@ -26,9 +28,9 @@ function options(series, unit, width) {
     padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
+    scales: { x: { range: (_, low, high) => [Math.min(low, high - SHORTEST_S), high] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 70 },
+      { ...axis, space: 80, size: 28, values: (drawn, ticks) => ticks.map((tick) => shownTime(drawn, tick)) },
       { ...axis, size: 74, space: 34, values: (_, ticks) => ticks.map((tick) => withUnit(tick, unit)) },
     ],
     series: [
@@ -44,6 +46,8 @@ function options(series, unit, width) {
     ],
   };
 }
+
+const shownTime = ({ scales }, seconds) => clock(seconds * 1000).slice(0, scales.x.max - scales.x.min > WITHOUT_SECONDS_S ? 5 : 8);
 
 /** `series` are {label, points: [[ms, value], ...]}; `unit` is one of format.js. */
 export function Chart({ title, series, unit = "number", empty = "There are no values yet." }) {
@@ -78,14 +82,14 @@ export function Chart({ title, series, unit = "number", empty = "There are no va
     <figure class="chart">
       <figcaption>
         <span class="title">${title}</span>
-        ${series.map(
+        <span class="values">${series.map(
           ({ label }, index) => html`
             <span class="value" key=${label}>
               ${series.length > 1 && html`<span class=${`swatch line-${(index % LINES.length) + 1}`} aria-hidden="true"></span>${label} `}
               <strong>${withUnit(valueOf(index), unit)}</strong>
             </span>
           `,
-        )}
+        )}</span>
       </figcaption>
       ${hasPoints ? html`<div class="plot" ref=${place} aria-hidden="true"></div>` : html`<p class="state">${empty}</p>`}
     </figure>

@@ -15,7 +15,7 @@ import { RateCharts } from "../rates.js";
 const CHARTS = [
   { title: "Bytes", unit: "bytes/s", lines: { bytes_in: "in", bytes_out: "out" } },
   { title: "Requests", unit: "/s", lines: { requests: "requests" } },
-  { title: "Latency, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce", fetch_p99_ms: "fetch" } },
+  { title: "Time of a produce request, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce" } },
   { title: "Processor, cores", unit: "number", lines: { cpu: "cores" } },
   { title: "Memory", unit: "bytes", lines: { memory_bytes: "memory" } },
   { title: "Connections", unit: "number", lines: { connections: "connections" } },
@@ -73,7 +73,7 @@ const SIZE_COLUMNS = [
   { key: "partition", title: "Partition", align: "right", sort: true, render: (row) => row.partition },
   { key: "size", title: "Size", align: "right", sort: "descending", render: (row) => bytes(row.size) },
   { key: "offset_lag", title: "Behind the leader", align: "right", sort: "descending", render: (row) => number(row.offset_lag) },
-  { key: "is_future", title: "", hideOnPhone: true, render: (row) => row.is_future && html`<${Status} kind="warn">moving here<//>` },
+  { key: "is_future", title: "Moving", hideOnPhone: true, render: (row) => row.is_future && html`<${Status} kind="warn">moving here<//>` },
 ];
 
 function LogDirs({ broker }) {
