@@ -33,7 +33,6 @@ from kaspar.pipelines.statuses import PipelineStatus, State
 
 NAME_RULE: Final = "letters, digits, '.', '_' and '-', at most 100, and no '.' or '-' at the beginning"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_LARGEST_LOG: Final = 10_000_000
 _OWN_FILES: Final = {"lock", "changes.lock", "session.json", "session.new", "pipelines"}
 """Of which each shows that a folder was made by a supervisor, or was about to be."""
 
@@ -213,13 +212,6 @@ class Folder:
 
     def write_session(self, plan: SessionPlan) -> None:
         write_json(self._session_file, plan)
-
-
-def roll_log(file: Path) -> None:
-    """Keep one earlier log of a limited size. Called when nobody writes to it."""
-    with contextlib.suppress(OSError):  # a log is not worth a failed start
-        if file.stat().st_size > _LARGEST_LOG:
-            file.rename(file.with_name(f"{file.name}.1"))
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kaspar.base.log import get_log
 from kaspar.pipelines.ambient import HOST
-from kaspar.pipelines.folder import Definition, Folder, Seen, roll_log
+from kaspar.pipelines.folder import Definition, Folder, Seen
 from kaspar.pipelines.messages import LONGEST_DESCRIPTION
 from kaspar.pipelines.modules import ModulesChanged
 from kaspar.pipelines.output import PipelineLog
@@ -24,6 +24,7 @@ from kaspar.pipelines.reasons import reason_of
 from kaspar.pipelines.runner import Change, PipelineRunner
 from kaspar.pipelines.statuses import PipelineDetails, PipelineStatus, QueryStatus, State
 from kaspar.supervisor.back_off import BackOff
+from kaspar.supervisor.child import roll_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from kaspar.base.errors import KasparError
 from kaspar.base.processes import ProcessId, end_all
 from kaspar.pipelines.control import NoHost, ask
 from kaspar.pipelines.exit_codes import INTERRUPTED, RENEWED
-from kaspar.pipelines.folder import Folder, RunningSupervisor, roll_log
+from kaspar.pipelines.folder import Folder, RunningSupervisor
 from kaspar.pipelines.messages import ListPipelines, Pipelines
 from kaspar.pipelines.pipeline import STOP_TIMEOUT_S
 from kaspar.pipelines.statuses import PipelineStatus, State
@@ -83,7 +83,6 @@ class Supervisor:
     # -- the host ------------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        roll_log(self._folder.host_log)
         self._host.start()
         self._started_at, self._starts_at = time.monotonic(), None
         if not self._was_ready:

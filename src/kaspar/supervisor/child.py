@@ -1,5 +1,6 @@
 """A process that runs in the background of this one, and ends when this one ends."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,12 +16,21 @@ from kaspar.base.processes import ProcessId
 _ENDS_WITH_PARENT: Final = Path(__file__).with_name("ends_with_parent.py")
 _NOTICED: Final = ("kaspar: ", " ERROR ", " CRITICAL ", "Exception", "Error: ")
 
+_LARGEST_LOG: Final = 10_000_000
+
 _SPAWNER: Final = ThreadPoolExecutor(1, thread_name_prefix="kaspar-spawner")
 """For the kernel a child's parent is the thread that has started it. This one lives as long as the process."""
 
 
+def roll_log(file: Path) -> None:
+    """Keep one earlier log of a limited size. Called when nobody writes to it."""
+    with contextlib.suppress(OSError):  # a log is not worth a failed start
+        if file.stat().st_size > _LARGEST_LOG:
+            file.rename(file.with_name(f"{file.name}.1"))
+
+
 class Child:
-    """Can be started again after it has ended. Its output is appended to a file."""
+    """Can be started again after it has ended. Its output is appended to a file, or to a new one if that is large."""
 
     def __init__(
         self,
@@ -50,6 +60,7 @@ class Child:
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
+        roll_log(self._output)
         self._logged_before = {file: _size(file) for file in (self._output, self.log_file)}
         self._process = _SPAWNER.submit(self._spawn).result()
         self.id = ProcessId.of(self._process.pid)

@@ -8,7 +8,6 @@ import pytest
 
 from kaspar.base.errors import KasparError
 from kaspar.base.processes import ProcessId
-from kaspar.pipelines import folder as folders
 from kaspar.pipelines.folder import (
     Definition,
     Folder,
@@ -19,7 +18,6 @@ from kaspar.pipelines.folder import (
     Wanted,
     check_name,
     default_folder,
-    roll_log,
 )
 from kaspar.pipelines.statuses import PipelineStatus, State
 
@@ -137,16 +135,3 @@ def test_names(name: str) -> None:
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(KasparError, match="is not the name of a pipeline"):
         check_name(name)
-
-
-def test_large_log_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_LARGEST_LOG", 10)
-    log = tmp_path / "host.log"
-    roll_log(log)
-    log.write_text("short")
-    roll_log(log)
-    assert log.read_text() == "short"
-    log.write_text("longer than that")
-    roll_log(log)
-    assert not log.exists()
-    assert (tmp_path / "host.log.1").read_text() == "longer than that"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.processes import ProcessId
+from kaspar.supervisor import child as children
 from kaspar.supervisor.child import Child
 
 SECONDS = 20.0
@@ -88,3 +89,11 @@ def test_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     while orphan.is_running():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_large_output_of_earlier_runs_is_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "_LARGEST_LOG", 10)
+    for text in ("short", "longer than that", "new"):
+        ended(tmp_path, f"print({text!r})")
+    assert (tmp_path / "output.log.1").read_text() == "short\nlonger than that\n"
+    assert (tmp_path / "output.log").read_text() == "new\n"
