@@ -1,6 +1,8 @@
 """The doctor's findings: as of its last look, or of one that is made now."""
 
-from kaspar.console.findings import FindingsView, view_of, visible_to
+from functools import partial
+
+from kaspar.console.findings import EVERYTHING, FindingsView, view_of, visible_to
 from kaspar.console.http.endpoint import Call, Endpoint, reads, watched
 from kaspar.console.http.errors import CallFailed
 
@@ -18,7 +20,7 @@ async def watched_findings(call: Call, _: str) -> FindingsView:
 async def _look_again(call: Call) -> FindingsView:
     """One look for all who ask at the same time. It changes nothing, so it is not in the audit log."""
     monitor = call.context.monitor
-    has_looked = await call.context.reads.get("doctor", monitor.read_findings)
+    has_looked = await call.context.reads.get("doctor", partial(monitor.read_findings, everything=True))
     if not has_looked:
         raise CallFailed(503, f"The doctor cannot look at the cluster now. {monitor.cluster_problem}".rstrip())
     return await _view(call)
@@ -26,8 +28,8 @@ async def _look_again(call: Call) -> FindingsView:
 
 async def _view(call: Call) -> FindingsView:
     monitor = call.context.monitor
-    visible = await call.shared("what findings may be about", visible_to)
-    return view_of(monitor.findings, visible, looked_at_ms=getattr(monitor, "findings_at_ms", None))
+    visible = await call.shared("what findings may be about", visible_to) if call.context.propagates else EVERYTHING
+    return view_of(monitor.findings, visible, looked_at_ms=monitor.findings_at_ms)
 
 
 ENDPOINTS = (findings, Endpoint("POST", "/api/findings", _look_again))

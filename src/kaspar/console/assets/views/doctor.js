@@ -4,7 +4,7 @@ import { change, useResource } from "../js/api.js";
 import { Empty, Loaded } from "../js/components/states.js";
 import { toast } from "../js/components/toast.js";
 import { Status, Text } from "../js/components/values.js";
-import { count, time } from "../js/format.js";
+import { clock, count } from "../js/format.js";
 import { useLive } from "../js/live.js";
 import { Page, Section } from "../js/page.js";
 
@@ -68,11 +68,12 @@ export default function Doctor() {
   };
   const actions = html`<button type="button" class="primary" disabled=${isLooking} onClick=${look}>${isLooking ? "Looking…" : "Look again now"}</button>`;
   const shown = { ...resource, data: resource.isLoading ? resource.data : (live ?? resource.data) };
+  const looked = shown.data?.looked_at_ms;
+  const intro = `The doctor looks at the cluster about once a minute${looked ? `, last at ${clock(looked)}` : ""}.`;
   return html`
-    <${Page} title="Doctor" actions=${actions} intro="The doctor looks at the cluster about once a minute.">
+    <${Page} title="Doctor" actions=${actions} intro=${intro}>
       <${Loaded} resource=${shown} what="findings">
         ${(data) => html`
-          ${data.looked_at_ms !== null && html`<p class="hint">Last look: ${time(data.looked_at_ms)}</p>`}
           ${data.hidden > 0 && html`<p class="notice">${count(data.hidden, "finding")} about what you may not see ${data.hidden === 1 ? "is" : "are"} left out.</p>`}
           ${data.severities.map((group) => html`<${Severity} key=${group.severity} group=${group} />`)}
         `}

@@ -65,7 +65,7 @@ function QuotaDialog({ row, onClose, onDone }) {
 }
 
 export default function Quotas() {
-  const listing = useListing("/api/quotas", { every: 15_000 });
+  const listing = useListing("/api/quotas", { every: 5_000 });
   const [editing, setEditing] = useState(null);
   const remove = async (row) => {
     const question = { title: `Remove the quotas of ${whoText(row.entity)}?`, text: "More general quotas then apply, if there are any.", action: "Remove", isDangerous: true };
@@ -83,7 +83,7 @@ export default function Quotas() {
     })),
     {
       key: "actions",
-      title: "",
+      title: "Actions",
       align: "right",
       class: "nowrap",
       render: (row) => html`<button type="button" class="small" onClick=${() => setEditing({ row })}>Edit…</button> <button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>`,

@@ -45,7 +45,7 @@ function PasswordDialog({ credential, onClose, onDone }) {
 }
 
 export default function Users() {
-  const listing = useListing("/api/users", { every: 15_000 });
+  const listing = useListing("/api/users", { every: 5_000 });
   const [dialog, setDialog] = useState(null);
   const remove = async ({ name, mechanism }) => {
     const question = { title: `Remove the user ${name}?`, text: `${name} can no longer log in with ${mechanism}. ACLs and quotas for the user stay.`, action: "Remove user", isDangerous: true };
@@ -56,10 +56,10 @@ export default function Users() {
     { key: "name", title: "User", render: (row) => html`<${Text}>${row.name}<//>` },
     { key: "mechanism", title: "Mechanism" },
     { key: "iterations", title: "Iterations", align: "right", hideOnPhone: true, render: (row) => number(row.iterations) },
-    { key: "acls", title: "", render: (row) => html`<a href=${link("acls", { principal: `User:${row.name}` })}>ACLs</a>` },
+    { key: "acls", title: "ACLs", render: (row) => html`<a href=${link("acls", { principal: `User:${row.name}` })}>ACLs</a>` },
     {
       key: "actions",
-      title: "",
+      title: "Actions",
       align: "right",
       class: "nowrap",
       render: (row) => html`<button type="button" class="small" onClick=${() => setDialog({ credential: row })}>New password…</button> <button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>`,

@@ -74,7 +74,7 @@ function Topics({ group, onChange }) {
     { key: "topic", title: "Topic", sort: true, render: (row) => topicLink(row.topic) },
     { key: "partitions", title: "Partitions", sort: "descending", align: "right", render: (row) => number(row.partitions) },
     { key: "lag", title: "Lag", sort: "descending", align: "right", render: (row) => number(row.lag) },
-    { key: "actions", title: "", align: "right", render: (row) => row.committed > 0 && html`<button type="button" class="small danger" onClick=${() => remove(row)}>Delete offsets…</button>` },
+    { key: "actions", title: "Actions", align: "right", render: (row) => row.committed > 0 && html`<button type="button" class="small danger" onClick=${() => remove(row)}>Delete offsets…</button>` },
   ];
   return html`<${Table} columns=${columns} rows=${[...topics.values()]} rowKey=${(row) => row.topic} label="Topics" empty="It reads no topics." />`;
 }
@@ -99,7 +99,7 @@ function Members({ group, onChange }) {
     { key: "host", title: "Host", sort: true },
     { key: "member_id", title: "Member id", hideOnPhone: true, render: (row) => html`<${Text}>${row.group_instance_id ?? row.member_id}<//>` },
     { key: "assignment", title: "Partitions", render: (row) => (Object.keys(row.assignment).length ? assigned(row.assignment) : UNKNOWN) },
-    { key: "actions", title: "", align: "right", render: (row) => html`<button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>` },
+    { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>` },
   ];
   return html`<${Table} columns=${columns} rows=${group.members} rowKey=${(row) => row.member_id} label="Members" empty="It has no members." />`;
 }

@@ -20,7 +20,7 @@ const COLUMNS = [
 ];
 
 export function GroupList() {
-  const listing = useListing("/api/groups", { filters: ["state", "type", "status"], sort: { key: "group", descending: false } });
+  const listing = useListing("/api/groups", { filters: ["state", "type", "status"], sort: { key: "group", descending: false }, every: 5_000 });
   const { chosen, choose, resource } = listing;
   const filters = [
     ["status", "Lag status", resource.data?.statuses],

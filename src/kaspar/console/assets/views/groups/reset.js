@@ -53,7 +53,7 @@ const MOVES = [
   { key: "new", title: "New", align: "right", render: (row) => html`<strong>${number(row.move.new)}</strong>` },
   { key: "skipped", title: "Skipped", align: "right", sort: "descending", render: (row) => number(row.skipped) },
   { key: "read_again", title: "Read again", align: "right", sort: "descending", render: (row) => number(row.read_again) },
-  { key: "remark", title: "", hideOnPhone: true },
+  { key: "remark", title: "Remark", hideOnPhone: true },
 ];
 
 function Choice({ group, chosen, onChange, onPreview, onClose }) {
