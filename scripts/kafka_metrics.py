@@ -317,6 +317,11 @@ def families_by_mbean() -> dict[str, BrokerFamily]:
     return named
 
 
+def families_of(mbean: str) -> list[BrokerFamily]:
+    """All that have its numbers: some have several names, and some families have those of several MBeans."""
+    return [family for family in FAMILIES if family.kafka_name and fnmatchcase(mbean, normalised(family.kafka_name))]
+
+
 def normalised(mbean: str) -> str:
     """The MBean without values of keys, except those that name it, and without the topic that a metric may have."""
     domain, _, rest = mbean.partition(":")
@@ -350,10 +355,14 @@ def kafka_metrics_page() -> str:
     ]
     for title, mbeans in DOCUMENTED.items():
         lines += ["", f"## {title}", "", "| in Apache Kafka | here |", "|---|---|"]
-        lines += [f"| `{mbean}` | {_status(mbean, here)} |" for mbean in mbeans]
+        lines += [f"| `{mbean}` | {_status(mbean)} |" for mbean in mbeans]
     lines += ["", "## Not documented", "", "Brokers of Apache Kafka have more. Of these, a broker has here:", ""]
     lines += ["| in Apache Kafka | here |", "|---|---|"]
-    lines += [f"| `{mbean}` | `{family.name}` |" for mbean, family in sorted(here.items()) if mbean not in documented]
+    lines += [
+        f"| `{mbean}` | {_status(mbean)} |"
+        for mbean in sorted(here)
+        if not any(fnmatchcase(each, mbean) for each in documented)
+    ]
     lines += ["", "And not:", "", "| in Apache Kafka | why not |", "|---|---|"]
     lines += [
         f"| `{pattern}` | {reason} |"
@@ -364,9 +373,8 @@ def kafka_metrics_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _status(mbean: str, here: dict[str, BrokerFamily]) -> str:
-    family = here.get(mbean)
-    if family is None:
-        return f"No. {why_absent(mbean)}"
-    quantiles = ", with quantiles" if family.kind is Kind.SUMMARY else ""
-    return f"`{family.name}`{quantiles}"
+def _status(mbean: str) -> str:
+    named = [
+        f"`{family.name}`" + (" with quantiles" if family.kind is Kind.SUMMARY else "") for family in families_of(mbean)
+    ]
+    return ", ".join(named) or f"No. {why_absent(mbean)}"
