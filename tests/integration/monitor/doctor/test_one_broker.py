@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import TopicPartition
@@ -19,13 +20,15 @@ from kaspar.client.admin.configs import (
 )
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.group_offsets import alter_group_offsets
+from kaspar.client.admin.quotas import alter_client_quotas
 from kaspar.client.admin.records import delete_records
 from kaspar.client.admin.session import Admin, raise_first
 from kaspar.client.admin.transactions import describe_transactions
 from kaspar.monitor.doctor import Access, Doctor, findings
-from kaspar.monitor.doctor.checks.load import COMPACTION_DELAY, FAMILIES, HANDLERS_IDLE, THROTTLE_TIMES
+from kaspar.monitor.doctor.checks.load import COMPACTION_DELAY, FAMILIES, HANDLERS_IDLE, THROTTLE_TIME
 from kaspar.monitor.doctor.observing.pages import PageAddress
 from kaspar.protocol.messages.produce import ProduceResponse
+from kaspar.quotas.entities import QuotaEntity
 from kaspar.records import Record, build_batch
 from kaspar.testing import Broker
 from tests.integration.commands import run as run_command
@@ -217,7 +220,7 @@ def test_a_producer_with_a_clock_that_is_ahead_is_found(
 def test_the_metrics_page_has_what_checks_read_and_the_clock(broker: Broker, admin: Admin, metrics_port: int) -> None:
     page = PageAddress(f"http://127.0.0.1:{metrics_port}/metrics")
     seen = Doctor(Access(broker.bootstrap_servers), {1: page}).look(admin)
-    assert set(FAMILIES) - seen.pages[1].families.keys() <= set(THROTTLE_TIMES)  # nobody has a quota
+    assert set(FAMILIES) - seen.pages[1].families.keys() <= {THROTTLE_TIME}  # which needs a quota
     assert seen.pages[1].value(COMPACTION_DELAY) == 0
     assert 0 <= (seen.pages[1].value(HANDLERS_IDLE) or -1) <= 1
     clock = seen.clocks[1]
@@ -227,6 +230,25 @@ def test_the_metrics_page_has_what_checks_read_and_the_clock(broker: Broker, adm
     years_ago = Doctor(Access(), {1: page}, now_ms=lambda: now_ms() - 86_400_000).look(admin)
     (apart,) = (each for each in findings([years_ago]) if each.code == "clocks-apart")
     assert "ahead of the clock of this machine" in apart.detail
+
+
+def test_a_client_that_is_throttled_is_found_with_its_quota(
+    broker: Broker, admin: Admin, metrics_port: int, new_topic: Callable[..., str]
+) -> None:
+    topic, entity = new_topic(), QuotaEntity(client_id="batch")
+    raise_first(alter_client_quotas(admin, {entity: {"producer_byte_rate": 1000.0}}).values())
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "batch", "linger.ms": 0})
+    for _ in range(3):
+        producer.produce(topic, b"x" * 5_000)
+        assert producer.flush(30) == 0
+    pages = {1: PageAddress(f"http://127.0.0.1:{metrics_port}/metrics")}
+    seen = Doctor(Access(broker.bootstrap_servers), pages).look(admin)
+    (throttled,) = (each for each in findings([seen]) if each.code == "throttled-client")
+    assert throttled.resource == "client-id batch"
+    assert "quota set --client-id batch producer_byte_rate=2000" in (throttled.command or "")
+    run(throttled)
+    limits = Doctor(Access(broker.bootstrap_servers)).look(admin).quotas
+    assert limits[entity] == {"producer_byte_rate": 2000.0}
 
 
 def test_a_page_that_is_not_there_is_named(broker: Broker, admin: Admin) -> None:

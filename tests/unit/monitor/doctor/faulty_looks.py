@@ -530,18 +530,23 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
     "throttled-client": (
         _changed(
             lambda seen: replace(
-                with_page(seen, with_family(page(), "kafka_server_fetch_throttle_time", {"user": "bob"}, 5.0)),
-                quotas={QuotaEntity("bob"): {"consumer_byte_rate": 1048576.0}},
+                with_page(
+                    seen, with_family(page(), load.THROTTLE_TIME, {"resource": "Fetch", "user": "b%C3%B6b"}, 5.0)
+                ),
+                quotas={QuotaEntity("böb"): {"consumer_byte_rate": 1048576.0}},
             ),
-            "user bob",
+            "user böb",
             "consumer_byte_rate was used up",
-            "kaspar quota set --user bob consumer_byte_rate=2097152 -b kafka:9092",
+            "kaspar quota set --user 'böb' consumer_byte_rate=2097152 -b kafka:9092",
         ),
         _changed(
             lambda seen: with_page(
                 seen,
                 with_family(
-                    page(), "kafka_server_produce_throttle_time", {"user": "alice", "client_id": "batch"}, 120.0
+                    page(),
+                    load.THROTTLE_TIME,
+                    {"resource": "Produce", "user": "alice", "clientId": "batch"},
+                    120.0,
                 ),
             ),
             "user alice client-id batch",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import unquote
 
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.findings import Fault, Severity
@@ -27,16 +28,19 @@ MAX_FILES: Final = "process_max_fds"
 DEAD_CLEANERS: Final = "kafka_log_logcleaner_deadthreadcount"
 UNCLEANABLE: Final = "kafka_log_logcleanermanager_uncleanable_partitions_count"
 COMPACTION_DELAY: Final = "kafka_log_logcleaner_max_compaction_delay_secs"
-THROTTLE_TIMES: Final = {
-    "kafka_server_produce_throttle_time": "producer_byte_rate",
-    "kafka_server_fetch_throttle_time": "consumer_byte_rate",
-    "kafka_server_request_throttle_time": "request_percentage",
-}
+THROTTLE_TIME: Final = "kafka_server_quota_throttle_time"
 FAMILIES: Final = (
     HANDLERS_IDLE, NETWORK_IDLE, LONGEST_STALL, START_TIME, TOTAL_TIME, OPEN_FILES, MAX_FILES, DEAD_CLEANERS,
-    UNCLEANABLE, COMPACTION_DELAY, *THROTTLE_TIMES,
+    UNCLEANABLE, COMPACTION_DELAY, THROTTLE_TIME,
 )  # fmt: skip
 """All that the checks read of a page."""
+_QUOTAS: Final = {
+    "Produce": "producer_byte_rate",
+    "Fetch": "consumer_byte_rate",
+    "Request": "request_percentage",
+    "ControllerMutation": "controller_mutation_rate",
+}
+"""By the kinds of quotas that throttle."""
 
 
 @check(
@@ -136,12 +140,12 @@ def throttled_client(looks: Looks) -> Iterator[Fault]:
 
 
 def _throttled(observation: Observation) -> set[tuple[str, str, str]]:
+    """Quota, user and client id; Kafka writes a user as in a URL."""
     return {
-        (quota, sample.labels.get("user", ""), sample.labels.get("client_id", ""))
+        (quota, unquote(sample.labels.get("user", "")), sample.labels.get("clientId", ""))
         for page in observation.pages.values()
-        for family, quota in THROTTLE_TIMES.items()
-        for sample in page.samples(family)
-        if sample.value > 0
+        for sample in page.samples(THROTTLE_TIME)
+        if sample.value > 0 and (quota := _QUOTAS.get(sample.labels.get("resource", ""))) is not None
     }
 
 
