@@ -4,10 +4,12 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.quotas import alter_client_quotas
@@ -17,6 +19,7 @@ from kaspar.client.offsets import commit_offsets
 from kaspar.quotas.entities import QuotaEntity
 from kaspar.records import Record, build_batch, iter_records
 from kaspar.supervisor.ports import free_ports
+from kaspar.testing import Broker
 from tests.integration.metrics.transactions import HOUR_MS, new_producer
 from tests.integration.monitor.alerting import (
     REPOSITORY,
@@ -57,25 +60,24 @@ def test_groups_that_stop_that_stall_and_that_fall_behind(tmp_path: Path) -> Non
     names = ("stops", "stalls", "slow", "slower")
     with (
         observed(tmp_path) as broker,
-        running_monitor(broker.bootstrap, {"canary.enable": "false"}) as monitor,
+        running_monitor(broker.bootstrap, {"canary.enable": "false", "lag.owners.interval.ms": "500"}) as monitor,
         watching(tmp_path / "prometheus", brokers=[page_of(broker)], monitor=monitor) as prometheus,
         Client(broker.bootstrap) as client,
+        ExitStack() as until_the_end,
     ):
         with broker.client() as raw:
             for topic in names:
                 assert raw.create_topic(topic) == 0
         stops, stalls, slow, slower = (Reader(client, f"group-{name}", name) for name in names)
-        for _ in range(20):
-            for reader in (stops, stalls):
-                reader.write(1)
-                reader.commit(advance=1)
-            time.sleep(0.05)  # commits have times
+        stops.write(1)
+        stops.commit(advance=1)
         slower.write(12_000)
+        stalls.write(1)
+        until_the_end.enter_context(member_that_reads_once(broker.bootstrap, "group-stalls", "stalls"))
 
         def go_on() -> None:
             stops.write(1)
             stalls.write(1)
-            stalls.commit(advance=0)
             slow.write(3)
             slow.commit(advance=1)
             slower.write(100)
@@ -89,6 +91,26 @@ def test_groups_that_stop_that_stall_and_that_fall_behind(tmp_path: Path) -> Non
         named = {each["labels"]["alertname"]: each["labels"].get("consumer_group") for each in prometheus.firing()}
         assert named["KasparGroupStopped"] == "group-stops"
         assert named["KasparGroupLagGrows"] == "group-slower"
+
+
+@contextmanager
+def member_that_reads_once(bootstrap: str, group: str, topic: str) -> Iterator[None]:
+    """And then holds its partitions without reading on."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    assert consumer.consume(1, timeout=30)
+    consumer.commit(asynchronous=False)
+    try:
+        yield
+    finally:
+        consumer.close()
 
 
 @covers("KasparHangingTransactions")
@@ -148,14 +170,12 @@ def test_monitor_and_services_that_end_and_certificates_that_expire(tmp_path: Pa
     overrides |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(certificate_of_days(tmp_path, 5))}
     with (
         ExitStack() as until_the_end,
-        observed(tmp_path, overrides) as broker,
+        Broker(data_dir=tmp_path / "data", process=True, overrides=overrides),
         BlackboxExporter(tmp_path, REPOSITORY / "deploy/prometheus/blackbox.yml") as blackbox,
     ):
         with running_monitor(f"127.0.0.1:{plain}") as monitor:
             probed = probes(blackbox, {f"127.0.0.1:{secured}": "tls", f"http://{monitor}/burrow/admin": "http"})
-            prometheus = until_the_end.enter_context(
-                watching(tmp_path / "prometheus", brokers=[page_of(broker)], monitor=monitor, more=[probed])
-            )
+            prometheus = until_the_end.enter_context(watching(tmp_path / "prometheus", monitor=monitor, more=[probed]))
             fires(prometheus, ["KasparCertificateExpires"])
             assert prometheus.firing_names().isdisjoint({"KasparMonitorDown", "KasparServiceDown"})
         fires(prometheus, ["KasparMonitorDown", "KasparServiceDown"])

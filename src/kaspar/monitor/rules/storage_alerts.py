@@ -50,6 +50,7 @@ STORAGE_ALERTS: Final = Group(
             "Compacted topics grow without bound, __consumer_offsets among them.",
             "Restart the broker, and report the error of log-cleaner.log.",
             _PER_DIRECTORY,
+            is_replayed=True,
         ),
         Alert(
             "KasparLogCleanerLate",
@@ -61,6 +62,7 @@ STORAGE_ALERTS: Final = Group(
             "Look at log-cleaner.log; more threads (log.cleaner.threads) let small logs pass large ones.",
             "kafka-configs --bootstrap-server BROKERS --alter --entity-type brokers --entity-default "
             "--add-config log.cleaner.threads=2",
+            is_replayed=True,
         ),
         Alert(
             "KasparUncleanablePartitions",
