@@ -4,6 +4,7 @@ Nothing fails: bytes that are not what they should be are shown in another form,
 """
 
 import json
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from kaspar.serialization.wire_format import KEY_HEADER, VALUE_HEADER, Headers, 
 _SAMPLE: Final = 2000
 _MOST_UNREADABLE: Final = 0.1
 """The part of a text that may be broken UTF-8 or control characters before it counts as binary."""
-_WHITESPACE: Final = frozenset("\t\n\r")
+_UNREADABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 _MAGIC_BYTES: Final = (0, 1)
 _SMALLEST_FRAME: Final = 5
 _INTEGERS: Final = {1: ">b", 2: ">h", 4: ">i", 8: ">q"}
@@ -186,28 +187,20 @@ def _as_json(data: bytes) -> Content | str:
 
 
 def _as_text(data: bytes) -> Content:
-    text = data.decode(errors="replace")
-    return Content(Kind.TEXT, text, text, problem=_broken(data))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        problem = f"It is not valid UTF-8 from byte {error.start} on; \ufffd stands for what cannot be read."
+        return Content(Kind.TEXT, text, text, problem=problem)
+    return Content(Kind.TEXT, text, text)
 
 
 def _text_or_hex(data: bytes) -> Content:
     sample = data[:_SAMPLE].decode(errors="replace")
-    unreadable = sum(character == "\ufffd" or _is_control(character) for character in sample)
-    if unreadable > len(sample) * _MOST_UNREADABLE:
+    if len(_UNREADABLE.findall(sample)) > len(sample) * _MOST_UNREADABLE:
         return _hex(data)
     return _as_text(data)
-
-
-def _is_control(character: str) -> bool:
-    return (character < " " or "\x7f" <= character <= "\x9f") and character not in _WHITESPACE
-
-
-def _broken(data: bytes) -> str | None:
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return f"It is not valid UTF-8 from byte {error.start} on; \ufffd stands for what cannot be read."
-    return None
 
 
 def _integer(data: bytes) -> Content:

@@ -7,9 +7,9 @@ evenly, and counted: a poll has a small budget, and jumps to the end if that did
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
@@ -17,6 +17,7 @@ from kaspar.callers.identities import Identity
 from kaspar.client.admin.session import Admin
 from kaspar.client.cluster import Client
 from kaspar.console.messages.filters import Filter
+from kaspar.console.messages.reading.batches import StoredRecord
 from kaspar.console.messages.reading.positions import Cursor, Direction, End
 from kaspar.console.messages.reading.scanning import Budget, Page, Query, Stopped, read_page
 from kaspar.console.messages.views import Decoding, RecordView
@@ -34,9 +35,6 @@ _WAITING_EVENTS: Final = 20
 """Of a page that reads too slowly; older ones are dropped."""
 _MOST_BACKOFF_S: Final = 5.0
 MAX_TAILS: Final = 100
-
-_Result = TypeVar("_Result")
-Call = Callable[[Identity, Callable[[Admin], _Result]], Awaitable[_Result]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,10 @@ class TailEvent:
     """Records that were not looked at."""
     seconds: float
     problem: str | None = None
+
+
+Call = Callable[[Identity, Callable[[Admin], TailEvent]], Awaitable[TailEvent]]
+"""`AdminSessions.call`."""
 
 
 class TailReader:
@@ -106,8 +108,7 @@ class TailReader:
 class Tails:
     """Of all pages."""
 
-    def __init__(self, call: Any, decoding_of: Callable[[TailKey], Decoding]) -> None:
-        """`call` is `AdminSessions.call`."""
+    def __init__(self, call: Call, decoding_of: Callable[[TailKey], Decoding]) -> None:
         self._call = call
         self._decoding_of = decoding_of
         self._tails: dict[TailKey, _Tail] = {}
@@ -137,7 +138,7 @@ class Tails:
 
 
 class _Tail:
-    def __init__(self, key: TailKey, reader: TailReader, call: Any) -> None:
+    def __init__(self, key: TailKey, reader: TailReader, call: Call) -> None:
         self.queues: set[asyncio.Queue[TailEvent]] = set()
         self._key = key
         self._reader = reader
@@ -146,8 +147,7 @@ class _Tail:
 
     async def stop(self) -> None:
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
         pause_s = POLL_S
@@ -181,7 +181,7 @@ def _distance(low: Cursor, high: Cursor) -> int:
     return sum(max(0, end - low.offsets.get(partition, 0)) for partition, end in high.offsets.items())
 
 
-def _sample(records: Any, most: int) -> Any:
+def _sample(records: Sequence[StoredRecord], most: int) -> Sequence[StoredRecord]:
     """So many of them, evenly, with the newest."""
     if len(records) <= most:
         return records

@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from kaspar.client.cluster import Client
+from kaspar.client.cluster import EARLIEST_TIMESTAMP, Client
+from kaspar.console.messages.reading.fetching import look_up, offsets_at
+from kaspar.console.problems import NotThere
 from tests.peers.against import broker_to_test
+from tests.peers.observed import wait_until
 from tests.peers.process import BrokerProcess
 
 SETTINGS = {
@@ -33,7 +36,7 @@ def client(messages_broker: BrokerProcess) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def new_topic(messages_broker: BrokerProcess) -> NewTopic:
+def new_topic(messages_broker: BrokerProcess, client: Client) -> NewTopic:
     """Creates a topic with so many partitions and these settings, and returns its name."""
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.admin import NewTopic as Wanted
@@ -45,6 +48,17 @@ def new_topic(messages_broker: BrokerProcess) -> NewTopic:
         name = f"messages-{next(numbers)}"
         wanted = Wanted(name, num_partitions=partitions, replication_factor=1, config=dict(settings or {}))
         admin.create_topics([wanted])[name].result()
+        wait_until(lambda: _is_readable(client, name), "every partition has a leader")
         return name
 
     return create
+
+
+def _is_readable(client: Client, topic: str) -> bool:
+    """Kafka creates a topic before its leaders know of it."""
+    try:
+        layout = look_up(client, topic)
+        offsets_at(client, layout, EARLIEST_TIMESTAMP)
+    except NotThere:
+        return False
+    return not layout.problems

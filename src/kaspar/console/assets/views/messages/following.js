@@ -37,20 +37,29 @@ export function useTail(topic, asked, isPaused) {
         isOpen: true,
       }));
     };
+    const close = () => {
+      clearTimeout(retry);
+      source?.close();
+      source = null;
+    };
     const open = () => {
+      if (document.visibilityState === "hidden") return; // browsers allow six connections to a host
+      close();
       source = new EventSource(url);
       source.addEventListener("records", (event) => arrived(JSON.parse(event.data)));
       source.addEventListener("error", () => {
         setState((old) => ({ ...old, isOpen: false }));
-        if (source.readyState !== EventSource.CLOSED) return; // the browser tries again
+        if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again
         explain(url).then((problem) => setState((old) => ({ ...old, problem })));
         retry = setTimeout(open, RETRY_MS);
       });
     };
+    const changed = () => (document.visibilityState === "hidden" ? close() : open());
+    document.addEventListener("visibilitychange", changed);
     open();
     return () => {
-      clearTimeout(retry);
-      source.close();
+      document.removeEventListener("visibilitychange", changed);
+      close();
     };
   }, [topic, key]);
   return state;
