@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -14,6 +15,7 @@ from kaspar.pipelines.folder import Folder
 from kaspar.records.builder import build_batch
 from kaspar.records.record import Record
 from tests.browser.console import Console, running_console
+from tests.peers.observed import wait_until
 from tests.peers.sasl_ssl import AUTHORIZER
 
 expect.set_options(timeout=15_000)  # lists are read again every few seconds
@@ -73,6 +75,16 @@ def committed(console: Console, group: str) -> dict[TopicPartition, int]:
     with console.admin() as admin:
         found = accepted(list_group_offsets(admin, [group])[group])
     return {where: each.offset for where, each in found.items()}
+
+
+def wait_for_lag(console: Console, group: str, lag: int) -> None:
+    """Until the monitor has seen it: a page that is opened then need not wait to read it again."""
+
+    def is_seen() -> bool:
+        rows = httpx.get(f"{console.url}/api/groups", params={"search": group}).json()["rows"]
+        return any(row["total_lag"] == lag for row in rows)
+
+    wait_until(is_seen, f"{group} has a lag of {lag}")
 
 
 def is_harmless(page: Page) -> bool:
