@@ -28,7 +28,7 @@ _REGISTRY_PACKAGES: Final = {
     "httpx": "httpx",
 }
 _REST_PACKAGES: Final = {**_REGISTRY_PACKAGES, "confluent_kafka": "confluent-kafka"}
-_MONITOR_PACKAGES: Final = {"httpx": "httpx", "confluent_kafka": "confluent-kafka"}
+_MONITOR_PACKAGES: Final = {"httpx": "httpx"}
 
 SERVICES: Final[Mapping[str, Service]] = {
     service.name: service
