@@ -44,7 +44,7 @@ While it runs, in another terminal:
   kaspar status --wait 30                     what runs, and which broker is the controller
   kaspar stop                                 stop it, as Ctrl-C does
 
-Each broker has a folder broker-N in the folder of --dir: server.properties, broker.log and data/.
+Each broker has a folder broker-N in the folder of --dir: server.properties, broker.log, logs/ and data/.
 """
 
 
