@@ -1,5 +1,6 @@
 """What one round reads from the brokers, each with as few requests as Kafka allows: one ListGroups per broker, one
-OffsetFetch per coordinator for all of its groups, two ListOffsets per leader (high watermarks and last stable offsets).
+OffsetFetch per coordinator for all of its groups, and two ListOffsets per leader: high watermarks, and last stable
+offsets of what groups have not read to the end.
 
 What cannot be read is reported, and does not keep the rest from being read.
 """
@@ -16,6 +17,7 @@ from kaspar.client.admin.groups import GroupListing, GroupType, describe_consume
 from kaspar.client.admin.offsets import OffsetSpec, list_offsets
 from kaspar.client.admin.session import Admin, refusal
 from kaspar.client.offsets import GONE, READ_COMMITTED, READ_UNCOMMITTED, ListedOffset
+from kaspar.config.kinds import MAX_LONG
 from kaspar.monitor.lag.windows import Ends
 from kaspar.monitor.views import Owner
 from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -73,8 +75,7 @@ def read_offsets(
     listed, lists_all = _list_groups(admin, problems)
     groups = {name: each for name, each in listed.items() if accepts.accepts(name) and _has_offsets(each)}
     commits = _commits(admin, groups, problems)
-    committed = {where for offsets in commits.values() for where in offsets}
-    ends, gone = _ends(admin, committed, committed.union(also), problems)
+    ends, gone = _ends(admin, _last_read(commits), also, problems)
     return OffsetsRead(now_ms, groups, lists_all, commits, ends, gone, problems)
 
 
@@ -120,13 +121,30 @@ def _commits(admin: Admin, groups: Collection[str], problems: dict[str, str]) ->
     return commits
 
 
+def _last_read(commits: Mapping[str, GroupOffsets]) -> dict[TopicPartition, int]:
+    """The smallest offset that a group has committed for each partition."""
+    smallest: dict[TopicPartition, int] = {}
+    for offsets in commits.values():
+        for where, commit in offsets.items():
+            if commit.offset < smallest.get(where, MAX_LONG):
+                smallest[where] = commit.offset
+    return smallest
+
+
 def _ends(
-    admin: Admin, committed: Collection[TopicPartition], wanted: Collection[TopicPartition], problems: dict[str, str]
+    admin: Admin, committed: Mapping[TopicPartition, int], also: Collection[TopicPartition], problems: dict[str, str]
 ) -> tuple[dict[TopicPartition, Ends], frozenset[TopicPartition]]:
-    """Last stable offsets are only read where a group has committed. They are read first: the high watermark that is
-    read later is never smaller."""
-    stable = _latest(admin, committed, READ_COMMITTED)
-    high = _latest(admin, wanted, READ_UNCOMMITTED)
+    """Last stable offsets are read where a group has something left to read: elsewhere they make no difference."""
+    high = _latest(admin, committed.keys() | set(also), READ_UNCOMMITTED)
+    stable = _latest(
+        admin,
+        [
+            where
+            for where, offset in committed.items()
+            if isinstance(listed := high[where], ListedOffset) and offset < listed.offset
+        ],
+        READ_COMMITTED,
+    )
     ends: dict[TopicPartition, Ends] = {}
     gone: set[TopicPartition] = set()
     for where, listed in high.items():
