@@ -12,7 +12,7 @@ from kaspar.records.builder import build_batch
 from kaspar.records.record import Header, Record
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Problems
-from tests.browser.console import Console
+from tests.browser.console import Console, running_console
 
 TIME_MS = 1_790_000_000_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
@@ -345,3 +345,26 @@ def test_the_view_fits_a_phone(page: Page, console: Console, numbers: str) -> No
     console.open(page, f"#/messages/{numbers}")
     expect(rows(page)).to_have_count(50)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.long
+def test_a_broker_dies_and_returns_while_its_topic_is_followed(page: Page, problems: Problems) -> None:
+    problems.expected |= {502, 503}
+    problems.loses_connection = True
+    with running_console(settings={"client.default.api.timeout.ms": "1000"}) as console:
+        with console.admin() as admin:
+            create_topics(admin, [NewTopic("followed", 1, 1)])
+        append(console, "followed", "before")
+        console.open(page, "#/messages/followed")
+        expect(rows(page)).to_have_count(1)
+        page.get_by_role("button", name="Follow live").click()
+        expect(page.get_by_text("Records appear here as they are written.")).to_be_visible()
+        console.broker.kill()
+        alert = page.locator(".notice.bad")
+        expect(alert).to_be_visible(timeout=20_000)
+        console.broker.start()
+        expect(alert).to_have_count(0, timeout=30_000)
+        append(console, "followed", "after")
+        expect(rows(page).first).to_contain_text("after", timeout=20_000)
+        page.get_by_role("button", name="Stop following").click()
+        expect(rows(page)).to_have_count(2)
