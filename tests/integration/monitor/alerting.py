@@ -62,12 +62,17 @@ def probes(exporter: BlackboxExporter, targets: Mapping[str, str]) -> Mapping[st
 
 
 def watching(
-    folder: Path, *, brokers: Sequence[str] = (), monitor: str | None = None, more: Sequence[Mapping[str, Any]] = ()
+    folder: Path,
+    *,
+    brokers: Sequence[str] = (),
+    monitor: str | None = None,
+    more: Sequence[Mapping[str, Any]] = (),
+    interval: str = "500ms",
 ) -> Prometheus:
     """Prometheus that scrapes these addresses of metrics pages, with rules that do not wait."""
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [job(BROKERS, brokers), *([] if monitor is None else [job(MONITOR, [monitor])]), *more]
-    return Prometheus(folder, rules=rules_document(GROUPS, Pace()), jobs=jobs)
+    return Prometheus(folder, rules=rules_document(GROUPS, Pace()), jobs=jobs, interval=interval)
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ def page_of(broker: ObservedBroker) -> str:
 
 
 @contextmanager
-def watched(broker: ObservedBroker, folder: Path) -> Iterator[Prometheus]:
-    with watching(folder / "prometheus", brokers=[page_of(broker)]) as prometheus:
+def watched(broker: ObservedBroker, folder: Path, *, interval: str = "500ms") -> Iterator[Prometheus]:
+    with watching(folder / "prometheus", brokers=[page_of(broker)], interval=interval) as prometheus:
         wait_until(lambda: bool(prometheus.query(f'up{{job="{BROKERS}"}} == 1')), "the broker is scraped")
         yield prometheus

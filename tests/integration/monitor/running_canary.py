@@ -58,14 +58,16 @@ class RunningCanary:
         return report
 
     def wait_healthy(self, partitions: int, *, since: CanaryReport | None = None) -> CanaryReport:
-        """When ten more records were read from each partition, each led by another broker."""
+        """When ten records more than `since` were read from each partition, each led by another broker."""
         consumed = {each.partition: each.counts.consumed for each in since.partitions} if since is not None else {}
 
         def is_healthy(report: CanaryReport) -> bool:
+            for each in report.partitions:
+                consumed.setdefault(each.partition, each.counts.consumed if since is not None else 0)
             return (
                 len(report.partitions) == partitions
                 and len({each.leader for each in report.partitions}) == partitions
-                and all(each.counts.consumed >= consumed.get(each.partition, 0) + 10 for each in report.partitions)
+                and all(each.counts.consumed >= consumed[each.partition] + 10 for each in report.partitions)
             )
 
         return self.wait(is_healthy, "records pass through every broker", RECOVERED_S)

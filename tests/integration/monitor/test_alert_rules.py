@@ -24,6 +24,14 @@ DIRECTORY = f'{BROKER},logDirectory="/data"'
 GIB = 2**30
 
 RECORDED: dict[str, tuple[Mapping[str, str], str, str]] = {
+    # A load that leaves a tenth, which has to last for ten minutes.
+    **{
+        name: ({f"{metric}{{{BROKER}}}": "0.9x10 0.1x30"}, "20m", "22m")
+        for name, metric in (
+            ("KasparRequestHandlersBusy", "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"),
+            ("KasparNetworkBusy", "kafka_network_socketserver_networkprocessoravgidle_percent"),
+        )
+    },
     "KasparLogCleanerDead": ({f"kafka_log_logcleaner_deadthreadcount{{{BROKER}}}": "0x10 1x10"}, "9m", "12m"),
     "KasparLogCleanerLate": (
         # Each minute a minute more since the last run: it has not run for 15 minutes from minute 16 on.

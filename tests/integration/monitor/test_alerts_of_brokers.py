@@ -2,13 +2,9 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +18,6 @@ from tests.chaos.faulty_clock import FaultyClock
 from tests.chaos.faulty_disk import FaultyDisk
 from tests.chaos.mounts import small_disk
 from tests.integration.monitor.alerting import covers, fires, observed, watched, watching
-from tests.peers.kaspar import KasparProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -97,47 +92,6 @@ def test_broker_that_stands_still(tmp_path: Path) -> None:
         time.sleep(1)  # this is the fault: a second in which nothing runs
         os.kill(broker.pid, signal.SIGCONT)
         fires(prometheus, ["KasparEventLoopStalled"])
-
-
-@covers("KasparRequestHandlersBusy", "KasparNetworkBusy")
-def test_broker_under_more_load_than_it_has_room_for(tmp_path: Path) -> None:
-    """A client that sends requests without end. The broker goes before other processes, so that it is busy, not
-    waiting for a CPU: that takes root."""
-    with observed(tmp_path) as broker, without_end(broker, requests=500):
-        os.setpriority(os.PRIO_PROCESS, broker.pid, -10)
-        with watched(broker, tmp_path) as prometheus:
-            fires(prometheus, ["KasparRequestHandlersBusy", "KasparNetworkBusy"])
-
-
-API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000000 ffff")
-"""A whole request: its length, key, version, correlation id, and no client id."""
-
-
-@contextmanager
-def without_end(broker: KasparProcess, *, requests: int) -> Iterator[None]:
-    """Two connections that send so many requests at once, and again when the responses are there."""
-    has_ended = threading.Event()
-
-    def send() -> None:
-        with socket.create_connection((broker.host, broker.port)) as connection:
-            connection.sendall(API_VERSIONS)
-            size = int.from_bytes(connection.recv(4, socket.MSG_PEEK), "big") + 4
-            left = size
-            while not has_ended.is_set():
-                connection.sendall(API_VERSIONS * requests)
-                left += requests * size
-                while left > 0 and (received := connection.recv(1 << 20)):
-                    left -= len(received)
-
-    threads = [threading.Thread(target=send) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        has_ended.set()
-        for thread in threads:
-            thread.join(10)
 
 
 @covers("KasparClockSkew")

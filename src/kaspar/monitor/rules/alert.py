@@ -38,7 +38,7 @@ class Alert:
     command: str
     """The command that shows more, or mends it."""
     is_replayed: bool = False
-    """Its fault takes hours, or a bug: its test replays recorded numbers."""
+    """Its fault takes hours, a whole machine, or a bug: its test replays recorded numbers."""
 
     @property
     def anchor(self) -> str:

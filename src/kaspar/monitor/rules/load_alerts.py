@@ -30,6 +30,7 @@ LOAD_ALERTS: Final = Group(
             "The thread that serves requests (in Apache Kafka: the request handlers) has little room left.",
             "Spread leaders over brokers, let producers batch more, or set quotas for clients that send too much.",
             _CONNECTIONS,
+            is_replayed=True,
         ),
         Alert(
             "KasparNetworkBusy",
@@ -40,6 +41,7 @@ LOAD_ALERTS: Final = Group(
             "Many connections or much data. On Kaspar it is the same thread as that of requests.",
             "Look for clients that open connections again and again, and for large responses.",
             _CONNECTIONS,
+            is_replayed=True,
         ),
         Alert(
             "KasparEventLoopStalled",

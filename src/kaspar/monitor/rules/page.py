@@ -23,7 +23,8 @@ use a metric whose name starts with `kaspar_`. Ranges and times are those that w
 copy.
 
 Each rule is tested by making its fault happen on running brokers that Prometheus scrapes (`tests/integration/monitor`).
-Those whose fault takes hours, or a bug, are tested with recorded numbers (`promtool test rules`), and say so below.
+Those whose fault takes hours, a whole machine, or a bug, are tested with recorded numbers (`promtool test rules`), and
+say so below.
 """
 
 

@@ -13,12 +13,13 @@ from kaspar.monitor.rules.dashboards import DASHBOARDS
 from scripts.monitoring_files import monitoring_files
 
 REPOSITORY: Final = Path(__file__).parents[4]
+FILES: Final = monitoring_files()
 PROGRAMS: Final = {path.stem for path in (REPOSITORY / "docs/reference/commands").glob("*.md")}
 
 
-@pytest.mark.parametrize("name", monitoring_files())
+@pytest.mark.parametrize("name", FILES)
 def test_generated_file_is_current(name: str) -> None:
-    assert (REPOSITORY / name).read_text() == monitoring_files()[name], "run: make generate"
+    assert (REPOSITORY / name).read_text() == FILES[name], "run: make generate"
 
 
 def test_deploy_has_no_dashboard_that_is_not_declared() -> None:
@@ -27,7 +28,7 @@ def test_deploy_has_no_dashboard_that_is_not_declared() -> None:
 
 
 def test_rules_file_is_the_document_in_yaml() -> None:
-    text = monitoring_files()["deploy/prometheus/kaspar-alerts.yml"]
+    text = FILES["deploy/prometheus/kaspar-alerts.yml"]
     assert yaml.safe_load(text) == rules_document(GROUPS)
 
 
@@ -44,7 +45,7 @@ def test_alert_names_a_command_that_exists(alert: Alert) -> None:
     words = alert.command.split()
     program = "-".join(words[:2]) if words[0] == "kaspar" else words[0]
     assert program in PROGRAMS | {"timedatectl"}
-    assert f"### {alert.name}\n" in monitoring_files()["docs/alerts.md"]
+    assert f"### {alert.name}\n" in FILES["docs/alerts.md"]
 
 
 def test_pace_shortens_ranges_and_times_and_nothing_else() -> None:
