@@ -1,5 +1,6 @@
 """The audit log: a line for each change that a caller has made or tried to make."""
 
+import logging
 from pathlib import Path
 
 from kaspar.base.log import configure_apart, get_log
@@ -11,7 +12,9 @@ log = get_log(LOGGER)
 
 
 def write_to(file: str) -> None:
-    """Send the lines to this file in place of the service's log. Raises KasparError."""
+    """Send the lines to this file in place of the service's log. Its level does not leave them out. Raises
+    KasparError."""
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
     if file:
         configure_apart([LOGGER], Path(file))
 
