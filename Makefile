@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate screenshots clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark monitor-soak bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -63,6 +63,9 @@ chaos-secured: install ## The fault tests with stock clients, and those of Spark
 
 chaos: install ## The long form of the kills and power cuts of tests/chaos (CHAOS_ROUNDS=n, CHAOS_SEED=n)
 	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/chaos -s
+
+monitor-soak: install ## Ordinary load with rebalances, in which the monitor must see no fault; 6 minutes have the rounds of an hour (MINUTES=n, SEED=n)
+	@KASPAR_COMPILED=1 MONITOR_SOAK_MINUTES=$(or $(MINUTES),6) MONITOR_SOAK_SEED=$(or $(SEED),1) $(BIN)/python -m pytest --long -n0 tests/integration/monitor/test_soak.py
 
 bench: install ## The same load against Kaspar and Apache Kafka, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench
