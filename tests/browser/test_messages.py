@@ -185,6 +185,7 @@ def test_a_large_value_is_cut_shown_whole_on_demand_and_downloaded(page: Page, c
     assert download.value.path().read_bytes() == b"x" * 1_000_000
 
 
+@pytest.mark.long
 def test_a_search_finds_hostile_text(page: Page, console: Console, hostile: str) -> None:
     console.open(page, f"#/messages/{hostile}")
     search(page, '"<SCRIPT>"')
@@ -222,6 +223,7 @@ def test_a_topic_is_followed_paused_and_resumed(page: Page, console: Console, fi
     expect(rows(page)).to_have_count(50)
 
 
+@pytest.mark.long
 def test_a_filter_decides_what_is_followed(page: Page, console: Console, fill: Fill) -> None:
     topic = fill("browser-filtered-tail")
     console.open(page, f"#/messages/{topic}?live=1&filter=%22yes%22")
@@ -253,6 +255,7 @@ def test_produce_a_record(page: Page, console: Console, fill: Fill, problems: Pr
     assert values(console, topic) == [(b"k1", b'{"a": 1}', (("trace", b"7"),))]
 
 
+@pytest.mark.long
 def test_a_tombstone_is_produced(page: Page, console: Console, fill: Fill) -> None:
     topic = fill("browser-tombstone")
     console.open(page, f"#/messages/{topic}")

@@ -80,6 +80,7 @@ def test_a_version_is_checked_before_it_is_saved(page: Page, console: Console, r
     expect(page.get_by_label("Version", exact=True)).to_have_value("2")
 
 
+@pytest.mark.long
 def test_what_the_registry_refuses_is_said(
     page: Page, console: Console, register: Register, problems: Problems
 ) -> None:

@@ -25,6 +25,7 @@ _PATIENCE: Final = 5
 """How many times longer than its budget a page may take to get anywhere at all."""
 _FILTERED_OFFSETS: Final = 1000
 """Of the first chunk that is read backward, if most records are not expected to match."""
+_LEAST_OFFSETS: Final = 5
 
 Matches = Callable[[StoredRecord], bool]
 
@@ -89,7 +90,8 @@ def read_page(
     layout = look_up(client, query.topic, query.partitions)
     bounds = bounds_of(client, layout, is_committed=query.is_committed)
     starts = _starts(client, layout, query, bounds)
-    streams = [_stream(query, partition, each, starts[partition], matches) for partition, each in bounds.items()]
+    chunk = _first_chunk(query, len(bounds), is_filtered=matches is not None)
+    streams = [_stream(query, partition, each, starts[partition], chunk) for partition, each in bounds.items()]
     began = Cursor({stream.where.partition: stream.position for stream in streams})
     scan = _Scan(client, layout, query, matches, streams, monotonic)
     stopped = scan.run()
@@ -126,11 +128,18 @@ def _starts(client: Client, layout: TopicLayout, query: Query, bounds: Mapping[i
             return {partition: offsets.get(partition, each.log_start) for partition, each in bounds.items()}
 
 
-def _stream(query: Query, partition: int, bounds: Bounds, start: int, matches: Matches | None) -> Stream:
+def _first_chunk(query: Query, partitions: int, *, is_filtered: bool) -> int:
+    """How many offsets of each partition are read first, backward. Later chunks are as large as they need to be."""
+    if is_filtered:
+        return _FILTERED_OFFSETS
+    return query.budget.found if partitions <= 1 else max(_LEAST_OFFSETS, 2 * query.budget.found // partitions)
+
+
+def _stream(query: Query, partition: int, bounds: Bounds, start: int, chunk: int) -> Stream:
     where = TopicPartition(query.topic, partition)
     start = min(max(start, bounds.log_start), bounds.end)
     if query.direction is Direction.BACKWARD:
-        return BackwardStream(where, bounds, start, offsets=_FILTERED_OFFSETS if matches else query.budget.found)
+        return BackwardStream(where, bounds, start, offsets=chunk)
     if query.until is not None:
         end = min(bounds.end, query.until.offsets.get(partition, 0))
         bounds = Bounds(bounds.log_start, bounds.last_stable, max(start, end))
