@@ -38,6 +38,5 @@ CHANNELS: Final[tuple[Channel, ...]] = (
     *overview.CHANNELS,
     *brokers.CHANNELS,
     *groups.CHANNELS,
-    *pipelines.CHANNELS,
     *findings.CHANNELS,
 )

@@ -116,6 +116,9 @@ def test_a_group_shows_its_lag_over_time_its_members_and_topics(
         first = page.locator("tr[data-row]").first
         expect(first).to_contain_text("reader")
         assert cells(first)[:2] == [topic, "0"]
+        expect(first.get_by_role("link", name="4", exact=True)).to_have_attribute(
+            "href", f"#/messages/{topic}?partitions=0&at=offset%3A4&order=asc"
+        )
         expect(page.locator(".chart canvas")).to_have_count(2)
         expect(page.locator(".figure", has_text="Members")).to_contain_text("1")
         page.get_by_role("tab", name="Members (1)").click()

@@ -68,17 +68,8 @@ async def group(call: Call) -> GroupView:
     return await call.shared(("group", name), partial(describe_group, group_id=name, lag=lag))
 
 
-@reads("/api/group-lag/{group:path}")
-async def group_lag(call: Call) -> LagHistory:
-    return await _lag_history(call, call.path["group"])
-
-
 @watched("group")
-async def watched_group(call: Call, name: str) -> LagHistory:
-    return await _lag_history(call, name)
-
-
-async def _lag_history(call: Call, name: str) -> LagHistory:
+async def lag_history(call: Call, name: str) -> LagHistory:
     visible = await call.visible_groups()
     if visible is not None and name not in visible:
         raise NotThere(f"There is no group {name}, or you may not see it.")
@@ -137,11 +128,10 @@ def _offset(offset: int | None) -> str:
 ENDPOINTS = (
     groups,
     group,
-    group_lag,
     Endpoint("POST", "/api/group-preview/{group:path}", _preview),
     reset,
     delete,
     delete_offsets,
     remove_member,
 )
-CHANNELS = (watched_group,)
+CHANNELS = (lag_history,)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kaspar.acls.acl import AclOperation
-from kaspar.console.http.endpoint import Call, changes, reads, watched
+from kaspar.console.http.endpoint import Call, changes, reads
 from kaspar.console.permissions import require_cluster
 from kaspar.console.pipelines import changing
 from kaspar.console.pipelines.reading import PipelinesView, PipelineView, describe_pipeline, list_pipelines
@@ -18,12 +18,8 @@ _Result = TypeVar("_Result")
 
 @reads("/api/pipelines")
 async def pipelines(call: Call) -> PipelinesView:
-    return await _list(call)
-
-
-@watched("pipelines")
-async def watched_pipelines(call: Call, _: str) -> PipelinesView:
-    return await _list(call)
+    await _require(call, AclOperation.DESCRIBE, "Seeing pipelines")
+    return await _shared(call, "pipelines", partial(list_pipelines, _folder(call)))
 
 
 @reads("/api/pipelines/{pipeline}")
@@ -45,11 +41,6 @@ async def stop(call: Call) -> None:
     await asyncio.to_thread(changing.stop, _folder(call), call.path["pipeline"])
 
 
-async def _list(call: Call) -> PipelinesView:
-    await _require(call, AclOperation.DESCRIBE, "Seeing pipelines")
-    return await _shared(call, "pipelines", partial(list_pipelines, _folder(call)))
-
-
 async def _require(call: Call, operation: AclOperation, what: str) -> None:
     if call.context.propagates:
         check = partial(require_cluster, operation=operation, what=what)
@@ -67,4 +58,3 @@ def _folder(call: Call) -> Path | None:
 
 
 ENDPOINTS = (pipelines, pipeline, restart, stop)
-CHANNELS = (watched_pipelines,)

@@ -159,16 +159,17 @@ class Consoles:
     audit_file: Path
     pipelines: Path
 
-    def last_change(self, resource: str, outcome: str = "done") -> dict[str, str]:
-        """The last line of the audit log about this. It is written behind the response."""
+    def audited(self, action: str, resource: str, outcome: str = "done") -> dict[str, str]:
+        """The last line of the audit log about this change. It is written behind the response."""
+        wanted = (action, resource, outcome)
         found: list[dict[str, str]] = []
 
         def is_written() -> bool:
             lines = (json.loads(line) for line in self.audit_file.read_text().splitlines())
-            found[:] = [line for line in lines if line["resource"] == resource and line["outcome"] == outcome]
+            found[:] = [line for line in lines if (line["action"], line["resource"], line["outcome"]) == wanted]
             return bool(found)
 
-        wait_until(is_written, f"the change of {resource} is in the audit log")
+        wait_until(is_written, f"{wanted} is in the audit log")
         return found[-1]
 
 

@@ -20,7 +20,7 @@ const columnsOf = (onRemove) => [
   { key: "operation", title: "Operation", render: (row) => words(row.operation) },
   { key: "resource", title: "Resource", render: (row) => html`${words(row.resource_type)} <${Text}>${row.resource_name}<//>${row.pattern_type === "PREFIXED" && html`<span class="hint"> and all that start so</span>`}` },
   { key: "host", title: "Host", hideOnPhone: true, render: (row) => html`<${Text}>${row.host}<//>` },
-  { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" onClick=${() => onRemove([row])}>Remove…</button>` },
+  { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" aria-label=${`Remove… ${sentence(row)}`} onClick=${() => onRemove([row])}>Remove…</button>` },
 ];
 
 function Filters({ chosen, choose }) {

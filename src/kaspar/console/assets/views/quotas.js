@@ -86,7 +86,7 @@ export default function Quotas() {
       title: "Actions",
       align: "right",
       class: "nowrap",
-      render: (row) => html`<button type="button" class="small" onClick=${() => setEditing({ row })}>Edit…</button> <button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>`,
+      render: (row) => html`<button type="button" class="small" aria-label=${`Edit… ${whoText(row.entity)}`} onClick=${() => setEditing({ row })}>Edit…</button> <button type="button" class="small danger" aria-label=${`Remove… ${whoText(row.entity)}`} onClick=${() => remove(row)}>Remove…</button>`,
     },
   ];
   const actions = html`<button type="button" class="primary" onClick=${() => setEditing({ row: null })}>Add quotas…</button>`;

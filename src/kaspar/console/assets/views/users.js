@@ -56,13 +56,13 @@ export default function Users() {
     { key: "name", title: "User", render: (row) => html`<${Text}>${row.name}<//>` },
     { key: "mechanism", title: "Mechanism" },
     { key: "iterations", title: "Iterations", align: "right", hideOnPhone: true, render: (row) => number(row.iterations) },
-    { key: "acls", title: "ACLs", render: (row) => html`<a href=${link("acls", { principal: `User:${row.name}` })}>ACLs</a>` },
+    { key: "acls", title: "ACLs", render: (row) => html`<a href=${link("acls", { principal: `User:${row.name}` })} aria-label=${`ACLs of ${row.name}`}>ACLs</a>` },
     {
       key: "actions",
       title: "Actions",
       align: "right",
       class: "nowrap",
-      render: (row) => html`<button type="button" class="small" onClick=${() => setDialog({ credential: row })}>New password…</button> <button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>`,
+      render: (row) => html`<button type="button" class="small" aria-label=${`New password… for ${row.name}`} onClick=${() => setDialog({ credential: row })}>New password…</button> <button type="button" class="small danger" aria-label=${`Remove… ${row.name}`} onClick=${() => remove(row)}>Remove…</button>`,
     },
   ];
   // Each way in which a user can log in has a row of its own.

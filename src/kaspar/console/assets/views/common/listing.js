@@ -27,7 +27,7 @@ export function useListing(base, { filters = [], sort = null, every = 10_000 } =
   };
 }
 
-/** The search field, other filters, and the table. `pageOf` takes the page out of what the server sends. */
+/** The search field, other filters, and the table. `pageIn` takes the page out of what the server sends. */
 export function Listing({ listing, what, searchLabel, filters, columns, rowKey, href, label, empty, pageIn = (data) => data }) {
   const { chosen, choose, resource, sorting, pageOf } = listing;
   const isFiltered = Object.values(chosen).some(Boolean);

@@ -18,13 +18,20 @@ const EVERY_MS = 5_000;
 const seconds = (value) => (value === null || value === undefined ? UNKNOWN : duration(value * 1000));
 const topicLink = (topic) => html`<a href=${link("topics", topic)}><${Text}>${topic}<//></a>`;
 
+/** The committed offset is that of the next record to read: it leads there. */
+function nextRecord({ topic, partition, committed_offset: offset }) {
+  if (offset === null) return UNKNOWN;
+  const address = link("messages", topic, { partitions: partition, at: `offset:${offset}`, order: "asc" });
+  return html`<a href=${address} title="Show the records from here">${number(offset)}</a>`;
+}
+
 const PARTITIONS = [
   { key: "topic", title: "Topic", sort: true, render: (row) => topicLink(row.topic) },
   { key: "partition", title: "Partition", sort: true, align: "right" },
   { key: "status", title: "Status", sort: true, render: (row) => html`<${LagStatus} status=${row.status} />` },
   { key: "lag", title: "Lag", sort: "descending", align: "right", render: (row) => number(row.lag) },
   { key: "lag_seconds", title: "Behind", sort: "descending", align: "right", render: (row) => seconds(row.lag_seconds) },
-  { key: "committed_offset", title: "Committed", align: "right", render: (row) => number(row.committed_offset) },
+  { key: "committed_offset", title: "Committed", align: "right", render: (row) => nextRecord(row) },
   { key: "end_offset", title: "End", align: "right", hideOnPhone: true, render: (row) => number(row.end_offset) },
   { key: "stable_offset", title: "Last stable", align: "right", hideOnPhone: true, render: (row) => number(row.stable_offset) },
   { key: "owner", title: "Read by", sort: true, hideOnPhone: true, render: (row) => (row.owner === null ? UNKNOWN : html`<${Text}>${row.owner}<//>`) },
@@ -74,7 +81,7 @@ function Topics({ group, onChange }) {
     { key: "topic", title: "Topic", sort: true, render: (row) => topicLink(row.topic) },
     { key: "partitions", title: "Partitions", sort: "descending", align: "right", render: (row) => number(row.partitions) },
     { key: "lag", title: "Lag", sort: "descending", align: "right", render: (row) => number(row.lag) },
-    { key: "actions", title: "Actions", align: "right", render: (row) => row.committed > 0 && html`<button type="button" class="small danger" onClick=${() => remove(row)}>Delete offsets…</button>` },
+    { key: "actions", title: "Actions", align: "right", render: (row) => row.committed > 0 && html`<button type="button" class="small danger" aria-label=${`Delete offsets… of ${row.topic}`} onClick=${() => remove(row)}>Delete offsets…</button>` },
   ];
   return html`<${Table} columns=${columns} rows=${[...topics.values()]} rowKey=${(row) => row.topic} label="Topics" empty="It reads no topics." />`;
 }
@@ -99,7 +106,7 @@ function Members({ group, onChange }) {
     { key: "host", title: "Host", sort: true },
     { key: "member_id", title: "Member id", hideOnPhone: true, render: (row) => html`<${Text}>${row.group_instance_id ?? row.member_id}<//>` },
     { key: "assignment", title: "Partitions", render: (row) => (Object.keys(row.assignment).length ? assigned(row.assignment) : UNKNOWN) },
-    { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" onClick=${() => remove(row)}>Remove…</button>` },
+    { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" aria-label=${`Remove… ${row.client_id}`} onClick=${() => remove(row)}>Remove…</button>` },
   ];
   return html`<${Table} columns=${columns} rows=${group.members} rowKey=${(row) => row.member_id} label="Members" empty="It has no members." />`;
 }

@@ -18,8 +18,9 @@ export function Actions({ row, onChange, small }) {
   const stop = () =>
     ask("stop", { title: `Stop ${row.name}?`, text: "It finishes its micro-batch, and stays stopped until somebody restarts it.", action: "Stop", isDangerous: true }, `${row.name} is stopping.`);
   const size = small ? "small" : "";
+  const verb = row.state === "stopped" ? "Start…" : "Restart…";
   return html`
-    <button type="button" class=${size} onClick=${restart}>${row.state === "stopped" ? "Start…" : "Restart…"}</button>
-    ${row.wanted !== "stopped" && html`<button type="button" class=${`${size} danger`} onClick=${stop}>Stop…</button>`}
+    <button type="button" class=${size} aria-label=${`${verb} ${row.name}`} onClick=${restart}>${verb}</button>
+    ${row.wanted !== "stopped" && html`<button type="button" class=${`${size} danger`} aria-label=${`Stop… ${row.name}`} onClick=${stop}>Stop…</button>`}
   `;
 }

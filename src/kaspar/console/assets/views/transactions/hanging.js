@@ -28,7 +28,7 @@ function Found({ report, onChange }) {
     { key: "last_timestamp_ms", title: "Last record", sort: true, render: (row) => time(row.last_timestamp_ms) },
     { key: "producer_id", title: "Producer", align: "right", hideOnPhone: true, render: (row) => `${row.producer_id} (epoch ${row.producer_epoch})` },
     { key: "coordinator_epoch", title: "Coordinator epoch", align: "right", hideOnPhone: true, render: (row) => row.coordinator_epoch ?? UNKNOWN },
-    { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" onClick=${() => abort(row)}>Abort…</button>` },
+    { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" aria-label=${`Abort… on ${row.topic}-${row.partition}`} onClick=${() => abort(row)}>Abort…</button>` },
   ];
   return html`
     <p class="hint" role="status">
