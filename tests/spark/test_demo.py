@@ -1,10 +1,15 @@
-"""`kaspar demo` with Spark: results come back from the topics that its programs write, and nothing stays behind."""
+"""`kaspar demo` with Spark: results come back from the topics that its programs write, the console shows everything,
+and nothing stays behind."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import threading
+import urllib.request
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -30,8 +35,9 @@ class Demo:
         self._too_late = threading.Timer(SECONDS, self._process.kill)
         self._too_late.start()
 
-    def interrupt_after(self, *patterns: str) -> str:
-        """Ctrl-C as soon as all of these are shown. Returns all that it has shown when it has ended cleanly."""
+    def interrupt_after(self, *patterns: str, look: Callable[[str], None] = lambda shown: None) -> str:
+        """Ctrl-C as soon as all of these are shown, and `look` has looked. Returns all that it has shown when it has
+        ended cleanly."""
         shown: list[str] = []
         missing = set(patterns)
         with self._process as demo:
@@ -41,6 +47,11 @@ class Demo:
                 missing -= {pattern for pattern in missing if re.search(pattern, line)}
                 if not missing:
                     break
+            try:
+                look("".join(shown))
+            except BaseException:
+                demo.kill()
+                raise
             os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to all of them
             rest, errors = demo.communicate(timeout=SECONDS)
         self._too_late.cancel()
@@ -51,11 +62,30 @@ class Demo:
         return everything
 
 
+def ask(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as response:
+        return json.load(response)
+
+
+def the_console_shows_everything(shown: str) -> None:
+    address = re.search(r"^  console +(http://\S+)$", shown, re.MULTILINE)
+    assert address is not None, shown
+    pipelines = ask(f"{address[1]}/api/pipelines")["rows"]
+    assert {each["name"]: each["state"] for each in pipelines} == {
+        "click-enrichment": "running",
+        "stock-statistics": "running",
+    }
+    records = {topic["name"]: topic["records"] for topic in ask(f"{address[1]}/api/topics?limit=100")["rows"]}
+    assert all(records[topic] > 0 for topic in ("orders", "payments", "click-enrichment-dead-letters"))
+    assert "recommendations" in [group["group_id"] for group in ask(f"{address[1]}/api/groups")["rows"]]
+
+
 @pytest.mark.timeout(300)
 def test_demo_shows_results_of_both_programs_and_ends_cleanly_when_interrupted() -> None:
     shown = Demo().interrupt_after(
         r"stock-statistics .* rows/s .* lag .* [A-Z]+ \d+ trades from [\d.]+, average [\d.]+",
         r"click-enrichment .* rows/s .* lag .* user-\d+ .*/[a-z]+",
+        look=the_console_shows_everything,
     )
     ended = re.search(r"([\d,]+) events produced, ([\d,]+) trades summarised and ([\d,]+) views enriched", shown)
     assert ended is not None, shown

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kaspar.demo.producing import Producing
 
 TOPICS: Final = ("trades", "page-views", "searches", "profiles")
-_MISTAKES: Final = 0.002
+_MISTAKES: Final = 0.01
 """The share of page views that cannot be parsed."""
 
 
