@@ -58,10 +58,8 @@ class Model:
     def poll(self) -> None:
         """What a fetch does."""
         assert self.ledger.position is not None
-        if self.ledger.position > self.end:
-            self.ledger.truncate(self.end, self.now_ms)
-        elif self.ledger.position < self.start:
-            self.ledger.trim(self.start)
+        if not self.start <= self.ledger.position <= self.end:
+            self.ledger.relocate(self.ledger.position, self.start, self.end, self.now_ms)
         for offset, sequence in self.log:
             if offset >= self.ledger.position:
                 if sequence != FOREIGN:

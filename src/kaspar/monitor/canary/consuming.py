@@ -95,7 +95,7 @@ class Consuming:
         number = data.partition_index
         partition = self._context.ledger.partition(number)
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            await self._place(broker, view, number)
+            await self._relocate(broker, view, number)
             return
         refuse(data.error_code, f"fetching from {self._context.settings.canary_topic}-{number}")
         if not data.records or partition.position is None:
@@ -110,17 +110,14 @@ class Consuming:
         *_, (_, last) = iter_headers(records, 0, len(records))
         partition.advance(last.last_offset + 1, now_ms)
 
-    async def _place(self, broker: int, view: View, number: int) -> None:
+    async def _relocate(self, broker: int, view: View, number: int) -> None:
         """The log was truncated, or its start has moved past the position."""
+        partition = self._context.ledger.partition(number)
+        position = partition.position
         start = (await self._offsets(broker, [number], EARLIEST_TIMESTAMP)).get(number)
         end = (await self._offsets(broker, [number], LATEST_TIMESTAMP)).get(number)
-        partition = self._context.ledger.partition(number)
-        if start is None or end is None or partition.position is None or not self._is_current(view):
-            return
-        if partition.position > end:
-            partition.truncate(end, self._context.now_ms())
-        elif partition.position < start:
-            partition.trim(start)
+        if start is not None and end is not None and position is not None and self._is_current(view):
+            partition.relocate(position, start, end, self._context.now_ms())
 
     async def _offsets(self, broker: int, numbers: Iterable[int], timestamp: int) -> dict[int, int]:
         """Of the partitions that the broker leads: others are found when the metadata is current."""

@@ -160,6 +160,16 @@ class PartitionLedger:
         passed = [each for each in self._unread.values() if each.offset is not None and each.offset < position]
         self._lose(passed, now_ms)
 
+    def relocate(self, position: int, log_start: int, log_end: int, now_ms: float) -> None:
+        """The log does not have this position, but only these offsets. That was true a moment ago: if the position has
+        moved meanwhile, records that were acknowledged since may be behind that end."""
+        if self.position != position:
+            return
+        if position > log_end:
+            self.truncate(log_end, now_ms)
+        elif position < log_start:
+            self.trim(log_start)
+
     def truncate(self, log_end: int, now_ms: float) -> None:
         """The log ends before the position."""
         self._lose(self._acknowledged_from(log_end), now_ms)

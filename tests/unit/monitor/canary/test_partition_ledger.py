@@ -119,6 +119,26 @@ def test_truncation_is_counted_once() -> None:
     assert ledger.counts().lost == 3
 
 
+def test_end_of_the_log_that_was_looked_up_before_the_position_moved_is_ignored() -> None:
+    """The log was truncated to 2, and a record was stored there before the answer arrived."""
+    ledger = started()
+    for offset in range(5):
+        deliver(ledger, offset)
+    deliver(ledger, 2, 100)
+    assert ledger.position == 3
+    ledger.relocate(5, 0, 2, 200)
+    assert ledger.counts().lost == 3
+    assert ledger.position == 3
+
+
+def test_position_that_the_log_does_not_have_is_set_to_its_end_or_its_start() -> None:
+    ledger = started(5)
+    ledger.relocate(5, 0, 3, 0)
+    assert ledger.position == 3
+    ledger.relocate(3, 10, 20, 0)
+    assert ledger.position == 10
+
+
 def test_retention_expires_records_and_loses_none() -> None:
     ledger = started()
     sequence = send(ledger)
