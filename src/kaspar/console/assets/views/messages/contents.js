@@ -48,14 +48,24 @@ export function Whole({ content, label }) {
   `;
 }
 
+/** Browsers have a clipboard for pages of this machine and by HTTPS; elsewhere an older way is left. */
+async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  if (!isCopied) throw new Error("refused");
+  return undefined;
+}
+
 export function CopyButton({ text, label }) {
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      toast("Copied.");
-    } catch {
-      toast("The browser does not allow to copy.", "bad");
-    }
-  };
+  const copy = () =>
+    copyText(text).then(
+      () => toast("Copied."),
+      () => toast("The browser does not allow copying.", "bad"),
+    );
   return html`<button type="button" class="small" onClick=${copy}>${label}</button>`;
 }

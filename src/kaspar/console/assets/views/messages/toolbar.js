@@ -37,7 +37,8 @@ export function Toolbar({ query, isLive, partitionCount, onRun }) {
     if (filter.trim() === (query.get("filter") ?? "")) onRun();
     else setQuery({ filter: filter.trim() });
   };
-  const partitions = [["", "all"], ...Array.from({ length: partitionCount }, (_, number) => [String(number), String(number)])];
+  const count = Math.max(partitionCount, Number(query.get("partitions") || -1) + 1); // while a topic is followed, it is not known
+  const partitions = [["", "all"], ...Array.from({ length: count }, (_, number) => [String(number), String(number)])];
   return html`
     <form class="messages-filter" role="search" onSubmit=${submitted}>
       <${TextField} label="Filter" value=${filter} onChange=${setFilter} data-search maxlength="2000"
