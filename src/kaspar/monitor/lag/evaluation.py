@@ -13,7 +13,7 @@ from kaspar.client.admin.groups import GroupListing
 from kaspar.client.admin.timestamps import RecordAt
 from kaspar.monitor.lag.reading import NO_MEMBERS, WITHOUT_MEMBERS, Members, OffsetsRead
 from kaspar.monitor.lag.rules import Thresholds, completeness, group_status, partition_status
-from kaspar.monitor.lag.windows import CommitWindow, EndWindow, lags
+from kaspar.monitor.lag.windows import CommitWindow, EndWindow, WindowSize, lags
 from kaspar.monitor.views import GroupLag, PartitionLag
 
 
@@ -39,6 +39,9 @@ class EvaluationRules:
 class Evaluator:
     def __init__(self, rules: EvaluationRules) -> None:
         self._rules = rules
+        self._size = WindowSize(
+            rules.thresholds.intervals, rules.min_distance_ms, longest_gap_ms=rules.thresholds.window_ms // 2
+        )
         self._windows: dict[str, dict[TopicPartition, CommitWindow]] = {}
         self._ends: dict[TopicPartition, EndWindow] = {}
         self._members: dict[str, Members] = {}
@@ -65,8 +68,11 @@ class Evaluator:
         now_ms = read.at_ms
         for where in read.gone:
             self._ends.pop(where, None)
-        for where, ends in read.ends.items():
-            self._ends.setdefault(where, EndWindow(self._rules.thresholds.intervals)).observe(ends, now_ms)
+        anew = {
+            where
+            for where, ends in read.ends.items()
+            if self._ends.setdefault(where, EndWindow(self._rules.thresholds.intervals)).observe(ends, now_ms)
+        }
         self._forget_deleted(read)
         late: dict[RecordAt, None] = {}
         for group, offsets in read.commits.items():
@@ -76,8 +82,8 @@ class Evaluator:
             for where, commit in offsets.items():
                 if where not in read.ends:
                     continue
-                if where not in windows:
-                    windows[where] = CommitWindow(self._rules.thresholds.intervals, self._rules.min_distance_ms)
+                if where not in windows or where in anew:
+                    windows[where] = CommitWindow(self._size)
                 windows[where].observe(commit, self._ends[where], now_ms)
                 if commit.offset < read.ends[where].high_watermark:
                     late[RecordAt(where, commit.offset)] = None
@@ -195,6 +201,9 @@ class Evaluator:
                 del self._groups[group]
             for group in self._members.keys() - read.groups.keys():
                 del self._members[group]
+            if not read.problems:  # nothing that is missing is only away
+                for where in self._ends.keys() - read.ends.keys():
+                    del self._ends[where]
 
 
 def group_lag(

@@ -22,16 +22,26 @@ class Ends:
     last_stable_offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class WindowSize:
+    intervals: int
+    """How many commits are kept."""
+    min_distance_ms: int
+    """A commit that follows the one before sooner replaces it."""
+    longest_gap_ms: int
+    """A window is begun anew when nothing could be read for longer: while brokers are away, nobody can commit."""
+
+
 class CommitWindow:
     """The commits of one partition by one group, oldest first."""
 
-    __slots__ = ("_commits", "_intervals", "_metadata", "_min_distance_ms", "changed_at_ms")
+    __slots__ = ("_commits", "_last", "_seen_at_ms", "_size", "changed_at_ms")
 
-    def __init__(self, intervals: int, min_distance_ms: int) -> None:
-        self._intervals = intervals
-        self._min_distance_ms = min_distance_ms
+    def __init__(self, size: WindowSize) -> None:
+        self._size = size
         self._commits: list[Commit] = []
-        self._metadata: tuple[str, int | None] = ("", None)
+        self._last: GroupOffset | None = None
+        self._seen_at_ms = 0
         self.changed_at_ms = 0
 
     @property
@@ -40,21 +50,21 @@ class CommitWindow:
 
     def observe(self, commit: GroupOffset, ends: "EndWindow", now_ms: int) -> None:
         """What a round has read. The same commit again changes nothing; one with other metadata is another commit."""
-        offset = commit.offset
-        last = self._commits[-1] if self._commits else None
-        token = (commit.metadata, commit.leader_epoch)
-        if last is not None and last.offset == offset and token == self._metadata:
+        if now_ms - self._seen_at_ms > self._size.longest_gap_ms:
+            self._commits.clear()
+        self._seen_at_ms = now_ms
+        if commit == self._last and self._commits:
             return
-        self._metadata = token
-        self.changed_at_ms = now_ms
+        if commit != self._last:
+            self._last = commit
+            self.changed_at_ms = now_ms
         at_ms = now_ms
-        if last is not None and now_ms - last.at_ms < self._min_distance_ms:
+        if self._commits and now_ms - self._commits[-1].at_ms < self._size.min_distance_ms:
             # It keeps the time of the one that it replaces: else frequent commits would always replace the last.
-            at_ms = last.at_ms
-            self._commits.pop()
-        kept_up = ends.previous_stable is not None and offset >= ends.previous_stable
-        self._commits.append(Commit(offset, at_ms, *lags(offset, ends.latest), kept_up))
-        if len(self._commits) > self._intervals:
+            at_ms = self._commits.pop().at_ms
+        kept_up = ends.previous_stable is not None and commit.offset >= ends.previous_stable
+        self._commits.append(Commit(commit.offset, at_ms, *lags(commit.offset, ends.latest), kept_up))
+        if len(self._commits) > self._size.intervals:
             del self._commits[0]
 
 
@@ -83,8 +93,10 @@ class EndWindow:
         """The last stable offset of the round before."""
         return self.recent_stable[-2] if len(self.recent_stable) > 1 else None
 
-    def observe(self, ends: Ends, now_ms: int) -> None:
-        if self._seen_ends and ends.high_watermark < self._seen_ends[-1]:
+    def observe(self, ends: Ends, now_ms: int) -> bool:
+        """Whether the log is another than before."""
+        has_begun_anew = bool(self._seen_ends) and ends.high_watermark < self._seen_ends[-1]
+        if has_begun_anew:
             # The topic was recreated, or records were lost in an unclean election: earlier times mean nothing now.
             for times in (self.recent_stable, self._seen_at_ms, self._seen_ends):
                 del times[:]
@@ -94,11 +106,12 @@ class EndWindow:
             del self.recent_stable[0]
         if len(self._seen_ends) >= 2 and self._seen_ends[-1] == self._seen_ends[-2] == ends.high_watermark:
             self._seen_at_ms[-1] = now_ms  # an idle log needs the first and the last time only
-            return
+            return has_begun_anew
         self._seen_at_ms.append(now_ms)
         self._seen_ends.append(ends.high_watermark)
         if len(self._seen_ends) > _MAX_TIMES:
             self._thin_out()
+        return has_begun_anew
 
     def written_at_ms(self, offset: int) -> float | None:
         """About when the record at that offset was written, between two rounds; None if that was before the first."""

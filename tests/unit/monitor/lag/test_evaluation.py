@@ -163,6 +163,33 @@ def test_a_deleted_group_and_a_deleted_topic_are_forgotten() -> None:
     assert rounds.evaluate(replace(partly, lists_all_groups=True)) is None
 
 
+def test_after_an_outage_consumers_have_a_window_to_commit_again() -> None:
+    rounds = Rounds()
+    for number in range(INTERVALS):
+        rounds.partition(number * 10, number * 20)
+    rounds.now_ms += 30 * INTERVAL_MS  # no broker responds for five minutes
+    statuses = [rounds.partition(90, 500, state="Stable").status for _ in range(INTERVALS + 2)]
+    assert statuses == [Status.OK] * (INTERVALS + 1) + [Status.STALL]
+
+
+def test_a_topic_that_was_created_again_has_no_history() -> None:
+    rounds = Rounds()
+    for number in range(INTERVALS):
+        rounds.partition(1_000 + number, 2_000 + number)
+    partition = rounds.partition(3, 50)
+    assert (partition.status, len(partition.commits)) == (Status.OK, 1)
+
+
+def test_ends_of_deleted_topics_are_forgotten_when_all_is_read() -> None:
+    rounds = Rounds()
+    rounds.evaluate(rounds.read({T0: 5}, {T0: 50, T1: 50}))
+    incomplete = replace(rounds.read({T0: 5}, {T0: 50}), problems={"group other": "why"})
+    rounds.evaluate(incomplete)
+    assert set(rounds.evaluator.ends) == {T0, T1}
+    rounds.evaluate(rounds.read({T0: 5}, {T0: 50}))
+    assert set(rounds.evaluator.ends) == {T0}
+
+
 def test_offsets_that_were_deleted_are_forgotten() -> None:
     rounds = Rounds()
     rounds.evaluate(rounds.read({T0: 5, T1: 5}, {T0: 50, T1: 50}))

@@ -1,9 +1,11 @@
 """What is remembered between rounds."""
 
+from dataclasses import replace
+
 import pytest
 
 from kaspar.client.admin.group_offsets import GroupOffset
-from kaspar.monitor.lag.windows import CommitWindow, Ends, EndWindow, lags
+from kaspar.monitor.lag.windows import CommitWindow, Ends, EndWindow, WindowSize, lags
 from tests.unit.monitor.lag.offsets import NOW_MS
 
 
@@ -15,6 +17,7 @@ def ends_of(*ends: int) -> EndWindow:
 
 
 NINE = ends_of(9)
+THREE = WindowSize(3, 0, longest_gap_ms=1_000)
 
 
 def seen(window: CommitWindow) -> list[tuple[int, int]]:
@@ -22,7 +25,7 @@ def seen(window: CommitWindow) -> list[tuple[int, int]]:
 
 
 def test_the_same_commit_seen_again_is_not_another() -> None:
-    window = CommitWindow(3, 0)
+    window = CommitWindow(THREE)
     for at_ms in (0, 10, 20):
         window.observe(GroupOffset(5, None, ""), NINE, NOW_MS + at_ms)
     assert seen(window) == [(5, 0)]
@@ -33,17 +36,26 @@ def test_the_same_commit_seen_again_is_not_another() -> None:
 
 
 def test_a_window_keeps_the_last_commits() -> None:
-    window = CommitWindow(3, 0)
+    window = CommitWindow(THREE)
     for number in range(5):
         window.observe(GroupOffset(number, None, ""), NINE, NOW_MS + number)
     assert seen(window) == [(2, 2), (3, 3), (4, 4)]
 
 
 def test_commits_in_quick_succession_replace_each_other_and_keep_the_first_time() -> None:
-    window = CommitWindow(3, 100)
+    window = CommitWindow(replace(THREE, min_distance_ms=100))
     for at_ms in (0, 60, 99, 100, 150, 200):
         window.observe(GroupOffset(at_ms, None, ""), NINE, NOW_MS + at_ms)
     assert seen(window) == [(99, 0), (150, 100), (200, 200)]
+
+
+def test_a_window_is_begun_anew_after_a_time_in_which_nothing_could_be_read() -> None:
+    window = CommitWindow(THREE)
+    for offset, at_ms in ((1, 0), (2, 500), (2, 1_500)):
+        window.observe(GroupOffset(offset, None, ""), NINE, NOW_MS + at_ms)
+    assert seen(window) == [(1, 0), (2, 500)]
+    window.observe(GroupOffset(2, None, ""), NINE, NOW_MS + 2_501)
+    assert (seen(window), window.changed_at_ms) == ([(2, 2_501)], NOW_MS + 500)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +64,7 @@ def test_commits_in_quick_succession_replace_each_other_and_keep_the_first_time(
 def test_a_commit_keeps_up_that_has_reached_the_end_of_the_round_before(
     ends: tuple[int, ...], offset: int, expected: bool
 ) -> None:
-    window = CommitWindow(3, 0)
+    window = CommitWindow(THREE)
     window.observe(GroupOffset(offset, None, ""), ends_of(*ends), NOW_MS)
     assert window.commits[0].kept_up is expected
 
