@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
@@ -17,7 +17,10 @@ WINDOW_MS: Final = 2_000
 
 
 class RunningCanary:
-    def __init__(self, bootstrap_servers: str, *, removed_ms: int = 300_000) -> None:
+    def __init__(
+        self, bootstrap_servers: str, *, removed_ms: int = 300_000, client: Mapping[str, str] | None = None
+    ) -> None:
+        """`client` are more properties of its clients."""
         settings = CanarySettings(
             canary_interval_ms=50,
             canary_late_ms=LATE_MS,
@@ -26,7 +29,7 @@ class RunningCanary:
             canary_rebalance_interval_ms=300,
             canary_broker_removed_ms=removed_ms,
         )
-        self._canary = Canary(settings, {"bootstrap.servers": bootstrap_servers})
+        self._canary = Canary(settings, {"bootstrap.servers": bootstrap_servers, **(client or {})})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="canary")
 
