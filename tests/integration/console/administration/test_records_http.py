@@ -77,16 +77,15 @@ def test_writing_is_in_the_audit_log(api: httpx.Client, consoles: Consoles, new_
     topic, other = new_topic(), new_topic()
     written = api.post(f"/topics/{topic}/records", json={"value": {"format": "text", "data": "secret"}}).json()
     assert (written["topic"], written["partition"], written["offset"]) == (topic, 0, RECORDS)
-    done = consoles.last_change(f"topic {topic}")
-    assert (done["action"], done["detail"]) == ("produce record", f"partition 0, offset {RECORDS}")
+    done = consoles.audited("produce record", f"topic {topic}")
+    assert done["detail"] == f"partition 0, offset {RECORDS}"
     assert "secret" not in json.dumps(done)
     api.post(f"/topics/{topic}/replays", json={"partition": 0, "offset": 3, "topic": other})
-    done = consoles.last_change(f"topic {topic}")
-    assert done["action"] == "replay record"
+    done = consoles.audited("replay record", f"topic {topic}")
     assert done["detail"] == f"partition 0, offset 3, to {other}, partition 0, offset {RECORDS}"
     refused = api.post(f"/topics/{topic}/records", json={"value": {"format": "json", "data": "{"}})
     assert refused.status_code == 400
-    assert "no JSON" in consoles.last_change(f"topic {topic}", "refused")["reason"]
+    assert "no JSON" in consoles.audited("produce record", f"topic {topic}", "refused")["reason"]
 
 
 def test_dead_letters_are_counted_and_replayed(
@@ -101,7 +100,7 @@ def test_dead_letters_are_counted_and_replayed(
     body = {"start": counted["start"], "until": counted["until"], "filter": "key > 0"}
     step = api.post(f"/topics/{dead}/dead-letters", json=body).json()
     assert (step["replayed"], step["done"], step["problem"]) == (3, True, None)
-    assert "3 replayed" in consoles.last_change(f"topic {dead}")["detail"]
+    assert "3 replayed" in consoles.audited("replay dead letters", f"topic {dead}")["detail"]
     page = api.get(f"/topics/{origin}/records", params={"limit": 3}).json()
     assert sorted(values(page)) == ["bad 1", "bad 2", "bad 3"]
     assert [each["headers"] for each in page["records"]] == [[], [], []]
