@@ -32,6 +32,9 @@ TIMEOUT_SECONDS = 30.0
 LONGEST_TRANSACTION_MS = "900000"  # the brokers' default limit
 _MOST_WAITING = 50_000  # half of what librdkafka's queue has room for
 _POLL_SECONDS = 0.01
+_PAUSE_PER_LOOK = 4  # a test that looks again and again takes little from what it waits for
+_LONGEST_PAUSE_SECONDS = 0.5
+_END_MS = 10  # a broker tells by an empty response, which it holds back for so long, that an end is reached
 _numbers = itertools.count()
 
 
@@ -159,6 +162,7 @@ class Topics:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
+            "fetch.wait.max.ms": _END_MS,
             "log_level": 0,
         }
         consumer = Consumer(settings)
@@ -176,9 +180,12 @@ class Topics:
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = TIMEOUT_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     pause = threading.Event()
+    look = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        pause.wait(_POLL_SECONDS)
+        now = time.monotonic()
+        assert now < deadline, f"not within {seconds:.0f} s: {what}"
+        pause.wait(min(max(_POLL_SECONDS, _PAUSE_PER_LOOK * (now - look)), _LONGEST_PAUSE_SECONDS))
+        look = time.monotonic()
 
 
 def _produce(producer: Producer, name: str, messages: Iterable[Message | bytes | None]) -> None:
@@ -205,7 +212,7 @@ def _produce(producer: Producer, name: str, messages: Iterable[Message | bytes |
 def _until_the_ends(consumer: Consumer, partitions: set[int]) -> Iterable[Stored]:
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while partitions:
-        for message in consumer.consume(1000, timeout=0.5):
+        for message in consumer.consume(1000, timeout=2 * _END_MS / 1000):
             partition, error = message.partition(), message.error()
             assert partition is not None
             if error is None:
