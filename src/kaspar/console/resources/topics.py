@@ -44,7 +44,7 @@ async def topics(call: Call) -> TopicPage:
     known = await call.shared("topics", read_topics)
     sizes = None
     if query.sort is SortKey.SIZE:
-        sizes = await call.shared("sizes of topics", lambda admin: read_sizes(admin, known.values()))
+        sizes = await call.shared("sizes of topics", lambda admin: read_sizes(admin, known.by_name.values()))
     page = select(known, query, sizes)
     return await call.shared(("figures of topics", query), lambda admin: with_figures(admin, page, known))
 

@@ -4,7 +4,7 @@ unless the list is sorted by size."""
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.offsets import OffsetSpec, list_offsets
@@ -60,13 +60,23 @@ class TopicPage:
     """How many of all are internal."""
 
 
-Topics = Mapping[str, TopicDescription]
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """All that a caller may describe, and the rows that they have in the list, sorted by name."""
+
+    by_name: Mapping[str, TopicDescription]
+    rows: tuple[TopicRow, ...]
+
+    @classmethod
+    def of(cls, topics: Iterable[TopicDescription]) -> Self:
+        by_name = {each.name: each for each in topics}
+        return cls(by_name, tuple(_row(by_name[name]) for name in sorted(by_name)))
 
 
-def read_topics(admin: Admin) -> Topics:
-    """All that the caller may describe. Raises Refused."""
+def read_topics(admin: Admin) -> KnownTopics:
+    """Raises Refused."""
     described = describe_topics_by_metadata(admin)
-    return {name: each for name, each in described.items() if isinstance(each, TopicDescription)}
+    return KnownTopics.of(each for each in described.values() if isinstance(each, TopicDescription))
 
 
 def read_sizes(admin: Admin, topics: Iterable[TopicDescription]) -> dict[str, int]:
@@ -103,31 +113,33 @@ def _partitions(topic: TopicDescription) -> list[TopicPartition]:
     return [TopicPartition(topic.name, each.partition) for each in topic.partitions]
 
 
-def select(topics: Topics, query: TopicQuery, sizes: Mapping[str, int] | None = None) -> TopicPage:
+def select(topics: KnownTopics, query: TopicQuery, sizes: Mapping[str, int] | None = None) -> TopicPage:
     """The page that was asked for. `sizes` are needed to sort by them."""
-    rows = [_row(each, (sizes or {}).get(each.name)) for each in topics.values()]
-    matching = sorted((row for row in rows if _matches(row, query)), key=lambda row: row.name)
-    if query.sort is not SortKey.NAME:
+    matching = [row for row in topics.rows if _matches(row, query)]
+    if query.sort is SortKey.SIZE:
+        known = sizes or {}
+        matching.sort(key=lambda row: known.get(row.name, -1), reverse=query.descending)
+    elif query.sort is not SortKey.NAME:
         matching.sort(key=_SORTED_BY[query.sort], reverse=query.descending)
     elif query.descending:
         matching.reverse()
     return TopicPage(
         tuple(matching[query.offset : query.offset + query.limit]),
         len(matching),
-        len(rows),
-        sum(row.is_internal for row in rows),
+        len(topics.rows),
+        sum(row.is_internal for row in topics.rows),
     )
 
 
-def with_figures(admin: Admin, page: TopicPage, topics: Topics) -> TopicPage:
+def with_figures(admin: Admin, page: TopicPage, topics: KnownTopics) -> TopicPage:
     """With the sizes and records of its rows."""
-    shown = [topics[row.name] for row in page.rows]
+    shown = [topics.by_name[row.name] for row in page.rows]
     sizes, records = read_sizes(admin, shown), read_records(admin, shown)
     rows = (replace(row, size=sizes.get(row.name), records=records.get(row.name)) for row in page.rows)
     return replace(page, rows=tuple(rows))
 
 
-def _row(topic: TopicDescription, size: int | None) -> TopicRow:
+def _row(topic: TopicDescription) -> TopicRow:
     return TopicRow(
         topic.name,
         topic.is_internal,
@@ -135,7 +147,6 @@ def _row(topic: TopicDescription, size: int | None) -> TopicRow:
         max((len(each.replicas) for each in topic.partitions), default=0),
         sum(len(each.isr) < len(each.replicas) for each in topic.partitions),
         sum(each.leader < 0 for each in topic.partitions),
-        size,
     )
 
 
@@ -151,5 +162,4 @@ _SORTED_BY: Final[Mapping[SortKey, Callable[[TopicRow], Any]]] = {
     SortKey.PARTITIONS: lambda row: row.partitions,
     SortKey.REPLICATION_FACTOR: lambda row: row.replication_factor,
     SortKey.UNDER_REPLICATED: lambda row: (row.offline, row.under_replicated),
-    SortKey.SIZE: lambda row: -1 if row.size is None else row.size,
 }

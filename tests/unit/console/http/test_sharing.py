@@ -51,6 +51,22 @@ def test_a_read_is_shared_for_a_second() -> None:
     _run(test)
 
 
+def test_a_read_that_takes_long_is_shared_for_longer() -> None:
+    async def test(reads: SharedReads, clock: ManualClock, read: Reading) -> None:
+        read.gate.clear()
+        reading = asyncio.ensure_future(reads.get("key", read))
+        await asyncio.sleep(0)
+        clock.advance(400)
+        read.gate.set()
+        assert await reading == 1
+        clock.advance(3_900)
+        assert await reads.get("key", read) == 1
+        clock.advance(200)
+        assert await reads.get("key", read) == 2
+
+    _run(test)
+
+
 def test_a_hundred_callers_wait_for_one_read_however_long_it_takes() -> None:
     async def test(reads: SharedReads, clock: ManualClock, read: Reading) -> None:
         read.gate.clear()

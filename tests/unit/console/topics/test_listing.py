@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 from kaspar.client.admin.topics import PartitionDescription, TopicDescription
-from kaspar.console.topics.listing import SortKey, TopicQuery, select
+from kaspar.console.topics.listing import KnownTopics, SortKey, TopicQuery, select
 
 
 def _topic(name: str, *partitions: PartitionDescription, is_internal: bool = False) -> TopicDescription:
@@ -14,15 +14,14 @@ def _partition(number: int, *, leader: int = 1, isr: tuple[int, ...] = (1, 2)) -
     return PartitionDescription(number, leader, 0, (1, 2), isr, ())
 
 
-TOPICS = {
-    each.name: each
-    for each in (
+TOPICS = KnownTopics.of(
+    [
         _topic("orders", _partition(0), _partition(1), _partition(2)),
         _topic("Clicks", _partition(0), _partition(1, isr=(1,))),
         _topic("users", _partition(0, leader=-1, isr=())),
         _topic("__consumer_offsets", _partition(0), is_internal=True),
-    )
-}
+    ]
+)
 
 
 def _names(query: TopicQuery, sizes: dict[str, int] | None = None) -> list[str]:
