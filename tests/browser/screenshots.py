@@ -7,7 +7,7 @@ from typing import Final
 from playwright.sync_api import Browser, Page
 
 from tests.browser.console import Console, running_console
-from tests.browser.sample import fill
+from tests.browser.sample import fill, register
 from tests.peers.chromium import chromium
 
 FOLDER: Final = Path(__file__).parents[2] / "docs/images/console"
@@ -15,6 +15,9 @@ _SIZES: Final = {"desktop": (1280, 800), "phone": (390, 800)}
 _MORE: Final = {
     "topic": "#/topics/orders",
     "topic-settings": "#/topics/orders?tab=settings",
+    "messages-of-a-topic": "#/messages/orders",
+    "dead-letters": "#/messages/orders.dlq",
+    "schema": "#/schemas/orders-value?against=1",
     "broker": "#/brokers/1",
     "broker-log-dirs": "#/brokers/1?tab=log-dirs",
 }
@@ -51,6 +54,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with running_console(registry=True) as console, chromium() as browser:
         fill(console.broker.bootstrap_servers)
+        register(console.broker.registry_url)
         take(browser, console, folder, sys.argv[2] if len(sys.argv) > 2 else "")
 
 
