@@ -21,7 +21,7 @@ export default function Messages({ segments, query }) {
 
 function ChooseTopic({ query }) {
   const search = query.get("search") ?? "";
-  const resource = useResource(withQuery("/api/topics", { search, limit: 50 }));
+  const resource = useResource(withQuery("/api/topics", { search, limit: 50, internal: search.startsWith("__") }));
   const columns = [
     { key: "name", title: "Topic" },
     { key: "partitions", title: "Partitions", align: "right", render: (row) => number(row.partitions) },

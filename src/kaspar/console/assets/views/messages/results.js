@@ -35,10 +35,10 @@ export function Results({ topic, rows, formats, onReplay, onEdit }) {
           <tr>
             <th scope="col">Offset</th>
             <th scope="col" class="right wide-only">Partition</th>
-            <th scope="col">Time</th>
+            <th scope="col" class="wide-only">Time</th>
             <th scope="col">Key</th>
             <th scope="col">Value</th>
-            ${hasLetters && html`<th scope="col">Reason</th>`}
+            ${hasLetters && html`<th scope="col" class="wide-only">Reason</th>`}
           </tr>
         </thead>
         <tbody onKeyDown=${moveFocus}>
@@ -68,13 +68,13 @@ function Line({ row, isOpen, hasLetters, onToggle }) {
         </button>
       </td>
       <td class="right wide-only">${row.partition}</td>
-      <td class="nowrap" title=${row.timestamp_type}>${time(row.timestamp)}</td>
+      <td class="nowrap wide-only" title=${row.timestamp_type}>${time(row.timestamp)}</td>
       <td class="messages-key" title=${described(row.key)}><${Short} content=${row.key} /></td>
       <td class="messages-value" title=${described(row.value)}>
         ${row.state !== "committed" && html`<${State} record=${row} /> `}
         ${row.state === "damaged" ? row.note : html`<${Short} content=${row.value} />`}
       </td>
-      ${hasLetters && html`<td class="messages-reason">${row.dead_letter && html`<${Text}>${row.dead_letter.reason}<//>`}</td>`}
+      ${hasLetters && html`<td class="messages-reason wide-only">${row.dead_letter && html`<${Text}>${row.dead_letter.reason}<//>`}</td>`}
     </tr>
   `;
 }

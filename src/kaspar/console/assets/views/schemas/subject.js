@@ -50,7 +50,7 @@ function Versions({ subject, query, reload }) {
     </div>
     <${Loaded} resource=${resource} what="the schema">
       ${(schema) => html`
-        ${against ? html`<${Difference} subject=${subject.subject} old=${Math.min(Number(against), chosen)} current=${Math.max(Number(against), chosen)} />` : html`<${Schema} schema=${schema} />`}
+        <div class="schemas-content">${against ? html`<${Difference} subject=${subject.subject} old=${Math.min(Number(against), chosen)} current=${Math.max(Number(against), chosen)} />` : html`<${Schema} schema=${schema} />`}</div>
         ${isNew && html`<${NewVersion} subject=${subject.subject} schema=${schema} onClose=${() => setNew(false)} onDone=${() => (setNew(false), setQuery({ version: "", against: "" }), reload())} />`}
       `}
     <//>
