@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kaspar.monitor.rules.catalogue import ALERTS
 from kaspar.monitor.rules.dashboard import Dashboard
 from kaspar.monitor.rules.dashboards import DASHBOARDS
 from kaspar.testing import Cluster
@@ -92,9 +93,9 @@ def has_data(prometheus: Prometheus, query: str) -> bool:
 
 
 def test_healthy_cluster_is_quiet(stage: Stage) -> None:
+    """In the end: rules that do not wait also fire while Prometheus has scraped a part of the brokers only."""
     wait_until(lambda: len(stage.prometheus.query("up == 1")) == 5, "everything is scraped")
-    stage.prometheus.wait_quiet(OF_A_KILLED_BROKER)
-    assert stage.prometheus.firing_names() <= OF_A_BUSY_MACHINE
+    stage.prometheus.wait_quiet(ALERTS.keys() - OF_A_BUSY_MACHINE)
 
 
 @covers(*OF_A_KILLED_BROKER)
