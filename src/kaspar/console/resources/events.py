@@ -8,6 +8,7 @@ The monitor's rounds happen once for all pages. After each, a page gets those of
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -17,6 +18,9 @@ from kaspar.console.http.events import Event, EventStream
 from kaspar.console.problems import Unacceptable
 
 _MOST_TOPICS: Final = 20
+_AS_IN_THE_PAGE: Final = "!'()*"
+"""What encodeURIComponent leaves as it is. Names of events are quoted: the name of a group may have line breaks, which
+would be lines of the stream."""
 
 
 def events_endpoint(channels: Iterable[Channel], *, max_pages: int) -> Endpoint:
@@ -57,7 +61,7 @@ class _Pages:
                         data = await _read(call, channel, argument)
                         if (encoded := encode(data)) != last.get(topic):
                             last[topic] = encoded
-                            yield Event(topic, data)
+                            yield Event(quote(topic, safe=_AS_IN_THE_PAGE), data)
                     await anext(rounds)
         finally:
             self._open -= 1

@@ -3,7 +3,6 @@ in on another listener, may use one topic and one group."""
 
 import itertools
 import json
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -120,7 +119,6 @@ def consoles(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) ->
             "kaspar.console.pipelines.folder": str(folder / "pipelines"),
         }
     )
-    logging.getLogger("kaspar.console.audit").setLevel(logging.INFO)
     with _running(own) as url:
         # alice's console comes second: its callers are known to the brokers
         secured = ConsoleServer(

@@ -178,3 +178,12 @@ def test_open_pages_are_told_of_a_group(api: httpx.Client, admin: Admin, new_top
         values = (json.loads(line.removeprefix("data: "))["value"] for line in events.iter_lines() if "data: " in line)
         seen = next(value for value in values if value["total_lag"] == RECORDS - 3)
     assert seen["points"][-1]["lag"] == RECORDS - 3
+
+
+def test_the_name_of_a_group_is_no_line_of_the_stream(api: httpx.Client) -> None:
+    name = "x\ndata: {}\n\nevent: cluster"
+    with api.stream("GET", "/events", params={"topic": f"group:{name}"}) as events:
+        lines = events.iter_lines()
+        event = next(line for line in lines if line.startswith("event: "))
+        assert event == f"event: {quote(f'group:{name}', safe='')}"
+        assert json.loads(next(lines).removeprefix("data: "))["value"]["total_lag"] is None

@@ -78,7 +78,7 @@ class Stream {
     source.addEventListener("beat", alive);
     source.addEventListener("error", () => this.#failed(source));
     for (const topic of topics) {
-      source.addEventListener(topic, (event) => {
+      source.addEventListener(encodeURIComponent(topic), (event) => {
         alive();
         const message = JSON.parse(event.data);
         this.#latest.set(topic, message);

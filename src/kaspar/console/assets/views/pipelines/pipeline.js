@@ -52,8 +52,8 @@ export function PipelineView({ name }) {
               ["Program", html`<${Text}>${[data.program, ...data.arguments].join(" ")}<//>`],
               ["Log", html`<${Text}>${data.log}<//>`],
               ["Event time", data.row.stream_time_ms === null ? UNKNOWN : time(data.row.stream_time_ms)],
-              ["Restart policy", data.restart_policy],
             ]} />
+            <p class="hint pipeline-policy">${data.restart_policy}</p>
           <//>
         `}
       <//>

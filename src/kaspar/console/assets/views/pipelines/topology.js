@@ -7,7 +7,7 @@ const HEIGHT = 46;
 const GAP_X = 22;
 const GAP_Y = 38;
 const MARGIN = 12;
-const LONGEST = 30;
+const LONGEST = 27;
 
 const short = (text) => (text.length > LONGEST ? `…${text.slice(1 - LONGEST)}` : text);
 
