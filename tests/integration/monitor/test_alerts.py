@@ -18,6 +18,10 @@ from tests.peers.observed import wait_until
 from tests.peers.prometheus import BlackboxExporter, Prometheus
 
 RECORDS = 100
+OVERRIDES = {
+    "zookeeper.session.timeout.ms": "2000",
+    "controlled.shutdown.enable": "false",  # a partition with one replica cannot be handed over: stopping would wait
+}
 OF_A_BUSY_MACHINE = {"KasparEventLoopStalled", "KasparDiskFullSoon", "KasparProduceSlow"}
 """Other tests run beside this one, and write to the same disk: within ten seconds much seems to change."""
 OF_A_KILLED_BROKER = {
@@ -40,7 +44,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     needs_java()
     folder = tmp_path_factory.mktemp("prometheus")
     with (
-        Cluster(brokers=3, metrics=True, overrides={"zookeeper.session.timeout.ms": "2000"}) as cluster,
+        Cluster(brokers=3, metrics=True, overrides=OVERRIDES) as cluster,
         running_monitor(cluster.bootstrap_servers) as monitor,
         BlackboxExporter(folder, REPOSITORY / "deploy/prometheus/blackbox.yml") as blackbox,
     ):
