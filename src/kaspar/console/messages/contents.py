@@ -139,6 +139,7 @@ def _by_schema(
         return _plain(data, problem="There is no schema registry: set schema.registry.url.")
     try:
         decoded = schemas.decode(data, headers, is_key=is_key)
+        text = _dumped(decoded.value)
     except (RegistryError, KasparError, RecursionError) as problem:
         return _plain(data, problem=str(problem), schema=_named(data, headers, is_key))
     schema = decoded.schema
@@ -146,7 +147,7 @@ def _by_schema(
     if subject is None and names_subject and schema.id is not None:
         subject, version = schemas.subject_of(schema.id) or (None, None)
     kind = _KINDS[schema.schema.type]
-    return Content(kind, decoded.value, _dumped(decoded.value), SchemaName(schema.id, subject, version))
+    return Content(kind, decoded.value, text, SchemaName(schema.id, subject, version))
 
 
 def _named(data: bytes, headers: tuple[Header, ...], is_key: bool) -> SchemaName | None:

@@ -1,6 +1,5 @@
 """A record as filters and the page see it. Keys and values are decoded when they are needed, and once."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +23,7 @@ WHOLE_CHARACTERS: Final = 2_000_000
 """Of a value that is asked for by itself; larger ones are downloaded."""
 _HEADER_CHARACTERS: Final = 300
 _LISTED_HEADERS: Final = 50
+_JSON_KINDS: Final = (Kind.JSON, Kind.AVRO, Kind.JSON_SCHEMA, Kind.PROTOBUF, Kind.INTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +173,12 @@ def _header(name: str, value: bytes | None, characters: int = _HEADER_CHARACTERS
 
 def _formatted(content: Content) -> Content:
     """JSON with line breaks. Its numbers stay as they are written."""
-    match content.kind:
-        case Kind.JSON:
-            text = msgspec.json.format(content.text.encode(), indent=2).decode()
-        case Kind.AVRO | Kind.JSON_SCHEMA | Kind.PROTOBUF | Kind.INTERNAL:
-            text = json.dumps(content.value, ensure_ascii=False, indent=2, default=str)
-        case _:
-            return content
+    if content.kind not in _JSON_KINDS:
+        return content
+    try:
+        text = msgspec.json.format(content.text.encode("utf-8", "replace"), indent=2).decode()
+    except (msgspec.DecodeError, RecursionError):  # Avro and Protobuf have numbers that JSON has not
+        return content
     return Content(content.kind, content.value, text, content.schema, content.problem)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kaspar.base.ids import TopicPartition
 from kaspar.console.messages.contents import Format, Kind, content_of
+from kaspar.console.messages.filters import Filter
 from kaspar.console.messages.reading.batches import State, StoredRecord
 from kaspar.console.messages.views import LIST_CHARACTERS, Decoding, RecordView
 from kaspar.records.record import Record
@@ -127,6 +128,25 @@ def test_hostile_text_reaches_the_page_unchanged() -> None:
 def test_whole_json_is_formatted_and_keeps_its_numbers() -> None:
     whole = view(Record(1, None, b'{"n":12345678901234567890123,"f":1.10}')).whole()
     assert whole["value"]["text"] == '{\n  "n": 12345678901234567890123,\n  "f": 1.10\n}'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", {"a": [1, {"b": None}]}])
+def test_whole_values_by_schema_are_formatted_where_json_can(value: Any) -> None:
+    class Odd(Registry):
+        def decode(self, data: bytes, headers: Headers, *, is_key: bool) -> Decoded:
+            return super().decode(data, headers, is_key=is_key)._replace(value=value)
+
+    record = Record(1, None, b"\x00\x00\x00\x00\x07\x05")
+    whole = view(record, Decoding(schemas=Odd())).whole()
+    assert json.dumps(whole, ensure_ascii=False).encode()
+    assert whole["value"]["kind"] == "avro"
+
+
+def test_values_that_are_nested_deeply_are_shown_and_filtered() -> None:
+    for depth in range(900, 1000, 7):
+        nested = view(Record(1, None, b"[" * depth + b"]" * depth))
+        assert nested.whole()["value"]["text"]
+        assert Filter("text(value) == 'x' or value[*] == value", now_ms=1).matches(nested) in (True, False)
 
 
 def test_header_names_that_are_not_utf_8_can_be_sent() -> None:

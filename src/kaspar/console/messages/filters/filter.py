@@ -26,6 +26,6 @@ class Filter:
             return True
         try:
             return Evaluation(fields, self._now_ms, self._max_steps).holds(self._condition)
-        except StepLimit:
+        except (StepLimit, RecursionError):  # the latter for values that are nested deeply
             self.undecided += 1
             return False
