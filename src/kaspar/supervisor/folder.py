@@ -5,7 +5,7 @@ supervisor.json    what runs: for `kaspar status` and `kaspar stop`; not there w
 lock               held by the supervisor while it runs
 broker-1/          server.properties, broker.log, data/, logs/ (server.log, controller.log and others)
 zookeeper-1/       zoo.cfg, output.log, data/ (with zookeeper.log)
-services/          registry.properties, rest.properties, services.log
+services/          registry.properties and so on, services.log, console-audit.log
 security/          of a secured cluster: certificates, keys and passwords
 clients/           of a secured cluster: settings for clients
 """
