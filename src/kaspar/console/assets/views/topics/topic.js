@@ -70,7 +70,7 @@ export default function Topic({ name }) {
   };
   const actions = topic &&
     html`
-      <a class="button" href=${link("messages", { topic: name })}>Messages</a>
+      <a class="button" href=${link("messages", name)}>Messages</a>
       <button type="button" disabled=${!may("ALTER")} onClick=${() => setDialog("partitions")}>Add partitions</button>
       <button type="button" disabled=${!may("DELETE")} onClick=${() => setDialog("records")}>Delete records</button>
       <button type="button" class="danger" disabled=${!may("DELETE")} onClick=${remove}>Delete topic</button>
