@@ -18,10 +18,14 @@ from kaspar.console.groups.describing import describe_group
 from kaspar.console.groups.listing import GroupQuery, select, with_members
 from kaspar.console.groups.resetting import Move, Preview, Scope, Target, TargetKind, execute, preview
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
+from kaspar.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from tests.integration.console.administration.conftest import HER_GROUP, HERS, RECORDS, SecuredBroker
 from tests.peers.observed import wait_until
+from tests.peers.raw_client import RawClient
 
 NewTopic = Callable[..., str]
+BEFORE_KIP_394 = 3
+"""A version of JoinGroup by which a member joins at once."""
 EARLIEST, LATEST = Target(TargetKind.EARLIEST), Target(TargetKind.LATEST)
 NOW_MS = 1_700_000_000_000
 _numbers = itertools.count()
@@ -171,6 +175,25 @@ def test_a_reset_names_what_exists(admin: Admin, new_topic: NewTopic) -> None:
         preview(admin, group, EARLIEST, [Scope(topic, (0, 7))], now_ms=NOW_MS)
     with pytest.raises(Unacceptable):
         execute(admin, group, [])
+
+
+def test_a_group_of_another_protocol_is_shown_without_its_members(broker: SecuredBroker, admin: Admin) -> None:
+    group = group_name()
+    join = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        member_id="",
+        protocol_type="connect",
+        protocols=(JoinGroupRequestProtocol(name="default", metadata=b""),),
+    )
+    with RawClient(broker.process.port) as client:
+        assert client.call(join, JoinGroupResponse, BEFORE_KIP_394).error_code == ErrorCode.NONE
+    view = describe_group(admin, group, None)
+    assert (view.type, view.protocol_type, view.members, view.is_active) == ("Classic", "connect", (), True)
+    assert "protocol is connect" in view.remark
+    (row,) = with_members(admin, select(list_groups(admin), {}, GroupQuery(search=group))).rows
+    assert (row.protocol_type, row.members) == ("connect", None)
 
 
 def test_groups_offsets_and_members_are_removed(broker: SecuredBroker, admin: Admin, new_topic: NewTopic) -> None:

@@ -130,7 +130,7 @@ export function GroupView({ name }) {
         ${(data) => html`
           ${data.remark && html`<p class="notice">${data.remark}</p>`}
           <div class="figures">
-            <${Figure} label="Lag status" value=${data.status ?? "not seen yet"} kind=${kindOf(data.status)} note=${meaningOf(data.status)} />
+            <${Figure} label="Lag status" value=${data.status ?? "unknown"} kind=${kindOf(data.status)} note=${meaningOf(data.status)} />
             <${Figure} label="State" value=${data.state} note=${data.type} />
             <${Figure} label="Members" value=${number(data.members.length)} />
             <${Figure} label="Lag" value=${number(data.total_lag)} note="records" />

@@ -9,13 +9,13 @@ const MEANINGS = {
   STOP: ["bad", "It has stopped committing."],
   REWIND: ["bad", "It has gone back to an earlier offset."],
   ERR: ["bad", "A partition is stalled, stopped or rewound."],
-  NOTFOUND: ["neutral", "The monitor knows no offsets of it."],
+  NOTFOUND: ["neutral", "The monitor knows no committed offsets of it."],
 };
-const UNSEEN = ["neutral", "The monitor has not seen it yet."];
+const UNSEEN = ["neutral", "The monitor knows no committed offsets of it."];
 
 export function LagStatus({ status }) {
   const [kind, meaning] = MEANINGS[status] ?? UNSEEN;
-  return html`<span title=${meaning}><${Status} kind=${kind}>${status ?? "not seen yet"}<//></span>`;
+  return html`<span title=${meaning}><${Status} kind=${kind}>${status ?? "unknown"}<//></span>`;
 }
 
 export const kindOf = (status) => (MEANINGS[status] ?? UNSEEN)[0];
