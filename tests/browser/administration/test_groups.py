@@ -146,6 +146,7 @@ def test_offsets_are_reset_as_previewed(page: Page, secured: Console, topic: str
     assert committed(secured, group) == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 0}
 
 
+@pytest.mark.long
 def test_every_target_is_previewed(page: Page, secured: Console, group: str) -> None:
     secured.open(page, f"#/groups/{group}")
     page.get_by_role("button", name="Reset offsets…").click()
