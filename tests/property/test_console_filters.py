@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.console.messages.filters import Filter, FilterError
 from kaspar.console.messages.filters.evaluating import Evaluation, StepLimit
 from kaspar.console.messages.filters.parsing import condition_of
 
+EXAMPLES = settings(max_examples=150, deadline=None, database=None)
 VOCABULARY = """
     and or not is null true false now in contains startswith endswith matches key value headers offset partition
     timestamp topic len lower upper number text abs ( ) [ ] [*] . , $ * + - / % == = != < <= > >= && || !
@@ -56,6 +57,7 @@ def parsed(text: str) -> Filter | None:
     return None
 
 
+@EXAMPLES
 @given(FILTERS, JSON)
 def test_every_text_parses_or_fails_with_a_column_and_evaluates_on_every_record(text: str, value: Any) -> None:
     each = parsed(text)
@@ -63,6 +65,7 @@ def test_every_text_parses_or_fails_with_a_column_and_evaluates_on_every_record(
         assert each.matches(AnyRecord(value)) in (True, False)
 
 
+@EXAMPLES
 @given(FILTERS, JSON, st.integers(0, 40))
 def test_evaluation_stays_within_its_steps(text: str, value: Any, limit: int) -> None:
     if parsed(text) is None or not text.strip():
@@ -80,6 +83,7 @@ def test_evaluation_stays_within_its_steps(text: str, value: Any, limit: int) ->
         assert used <= limit
 
 
+@EXAMPLES
 @given(FILTERS, FILTERS, JSON)
 def test_connectives_follow_their_truth_tables(one: str, other: str, value: Any) -> None:
     if parsed(one) is None or parsed(other) is None or not one.strip() or not other.strip():

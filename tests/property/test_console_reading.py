@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, cast
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.errors import ErrorCode
@@ -18,6 +18,7 @@ from kaspar.records.builder import build_batch
 from kaspar.records.codec import Codec
 from kaspar.records.record import Record
 
+EXAMPLES = settings(max_examples=50, deadline=None, database=None)
 TOPIC = "topic"
 
 Log = list[list[tuple[int, int, int]]]
@@ -142,6 +143,7 @@ def pages(broker: FakeBroker, position: Position, direction: Direction, limit: i
         position = following
 
 
+@EXAMPLES
 @given(LOGS, st.integers(0, 400), st.integers(0, 400), st.integers(1, 20), st.integers(1, 20))
 def test_pages_show_every_record_once_in_the_order_of_time(
     logs: list[Log], start_gap: int, end_gap: int, limit: int, scanned: int
@@ -158,6 +160,7 @@ def test_pages_show_every_record_once_in_the_order_of_time(
         assert times == sorted(times, reverse=direction is Direction.BACKWARD)
 
 
+@EXAMPLES
 @given(LOGS, st.integers(0, 60), st.integers(1, 20))
 def test_a_time_splits_the_topic(logs: list[Log], timestamp: int, limit: int) -> None:
     broker = FakeBroker(logs, 3, 3)
@@ -168,6 +171,7 @@ def test_a_time_splits_the_topic(logs: list[Log], timestamp: int, limit: int) ->
     assert all(time < timestamp for time, _, _ in before)
 
 
+@EXAMPLES
 @given(LOGS, st.integers(1, 6))
 def test_a_page_turned_around_is_the_same_page(logs: list[Log], limit: int) -> None:
     broker = FakeBroker(logs, 0, 0)
@@ -179,6 +183,7 @@ def test_a_page_turned_around_is_the_same_page(logs: list[Log], limit: int) -> N
     assert {(each.where.partition, each.offset) for each in back.records} == places
 
 
+@EXAMPLES
 @given(LOGS, st.data())
 def test_a_damaged_batch_is_shown_as_such_and_hides_no_other(logs: list[Log], data: st.DataObject) -> None:
     broker = FakeBroker(logs, 0, 0)

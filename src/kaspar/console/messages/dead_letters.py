@@ -16,6 +16,7 @@ STREAMS: Final = "__streams.errors."
 KASPAR: Final = "__kaspar.errors."
 PREFIXES: Final = (CONNECT, STREAMS, KASPAR)
 _TIMESTAMP: Final = f"{KASPAR}timestamp"
+_MAX_INT64: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +73,6 @@ def _origin(topic: str, prefix: str, texts: Mapping[str, str]) -> Origin:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) <= 19 else None
+    """Headers may say anything: a number is one that a record could have."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 19
+    return number if is_number and (number := int(text)) <= _MAX_INT64 else None

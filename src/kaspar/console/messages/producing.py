@@ -17,6 +17,7 @@ from kaspar.serialization.errors import SerializationError
 from kaspar.serialization.records import record_writer
 
 _MAX_HEADERS: Final = 1000
+_MAX_TIMESTAMP: Final = (1 << 63) - 1
 _json: Final = msgspec.json.Decoder()
 
 
@@ -88,8 +89,8 @@ def produce(client: Client, topic: str, new: NewRecord, registry: CallersRegistr
     """Blocks. Raises Unacceptable, NotThere and Refused."""
     if len(new.headers) > _MAX_HEADERS:
         raise Unacceptable(f"A record has at most {_MAX_HEADERS} headers here.")
-    if new.timestamp is not None and new.timestamp < 0:
-        raise Unacceptable("The timestamp is negative.")
+    if new.timestamp is not None and not 0 <= new.timestamp <= _MAX_TIMESTAMP:
+        raise Unacceptable("The timestamp is negative, or has more than 64 bits.")
     encoding = Encoding(registry)
     key = encoding.bytes_of(new.key, "The key")
     value = encoding.bytes_of(new.value, "The value")

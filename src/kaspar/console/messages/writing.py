@@ -49,7 +49,7 @@ class RecordWriter:
         NotThere."""
         count = self._partition_count(topic)
         if wanted is not None:
-            if wanted >= count:
+            if not 0 <= wanted < count:
                 raise NotThere(f"Topic {topic} has no partition {wanted}: it has {count}.")
             return wanted
         return random.randrange(count) if key is None else murmur2(key) % count

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.ids import TopicPartition
@@ -104,6 +104,7 @@ def test_without_the_registry_the_schema_is_still_named() -> None:
     assert content.schema.id == 7
 
 
+@settings(max_examples=60, deadline=None, database=None)
 @given(st.binary(max_size=300) | st.none(), st.sampled_from(Format))
 def test_any_bytes_are_shown_in_any_format(data: bytes | None, wanted: Format) -> None:
     json.dumps(view(Record(1, data, data, (("name", data),)), Decoding(wanted, wanted)).whole()).encode()

@@ -4,6 +4,7 @@ Every call is one request to each leader that is concerned. A partition without 
 respond, does not stop the others: its problem is reported with what they have.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ RESPONSE_BYTES: Final = 8 * 1024 * 1024
 _MOST_PARTITION_BYTES: Final = 1024 * 1024
 _LEAST_PARTITION_BYTES: Final = 16 * 1024
 _LIST_TIMEOUT_MS: Final = 10_000
+_LONGEST_THROTTLE_S: Final = 0.5
+"""A page looks at its clock in between."""
 
 
 @dataclass(slots=True)
@@ -150,6 +153,8 @@ def _fetch(
         return 0
     if response.error_code != ErrorCode.NONE:
         raise Refused(ErrorCode(response.error_code), f"Fetching from {layout.topic}: {_name(response.error_code)}.")
+    if not response.responses:  # the broker throttles this client
+        time.sleep(min(response.throttle_time_ms / 1000, _LONGEST_THROTTLE_S))
     size = 0
     for topic in response.responses:
         for found in topic.partitions:
