@@ -1,7 +1,7 @@
 """The page of the doctor's checks, made of their declarations."""
 
 from kaspar.monitor.doctor.checks import ALL_CHECKS
-from kaspar.monitor.doctor.findings import Severity
+from kaspar.monitor.doctor.finding import Severity
 
 _INTRODUCTION = """# What the doctor checks
 

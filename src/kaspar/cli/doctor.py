@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kaspar.client.admin.session import Admin
     from kaspar.monitor.doctor.access import Access
     from kaspar.monitor.doctor.doctor import Doctor
-    from kaspar.monitor.doctor.findings import Finding
+    from kaspar.monitor.doctor.finding import Finding
     from kaspar.monitor.doctor.observation import Missing, Observation
     from kaspar.monitor.doctor.observing.pages import PageAddress
     from kaspar.supervisor.folder import Folder

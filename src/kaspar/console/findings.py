@@ -13,7 +13,7 @@ from kaspar.client.admin.groups import list_groups
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
 from kaspar.console.permissions import cluster_operations
-from kaspar.monitor.doctor.findings import Finding, Severity
+from kaspar.monitor.doctor.finding import Finding, Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import pytest
 
 from kaspar.cli.doctor import finding_lines
 from kaspar.cli.main import main
-from kaspar.monitor.doctor.findings import Finding, Severity
+from kaspar.monitor.doctor.finding import Finding, Severity
 
 
 def finding(detail: str, command: str | None = None, *, resource: str = "group billing") -> Finding:

@@ -1,7 +1,7 @@
 """Findings are grouped by severity, and hidden from callers who may not see what they are about."""
 
 from kaspar.console.findings import Visible, view_of
-from kaspar.monitor.doctor.findings import Finding, Severity
+from kaspar.monitor.doctor.finding import Finding, Severity
 
 
 def finding(severity: Severity, resource: str) -> Finding:

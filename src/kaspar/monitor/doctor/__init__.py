@@ -12,7 +12,7 @@ it.
 
 from kaspar.monitor.doctor.access import Access
 from kaspar.monitor.doctor.doctor import Doctor, findings
-from kaspar.monitor.doctor.findings import Finding, Severity
+from kaspar.monitor.doctor.finding import Finding, Severity
 from kaspar.monitor.doctor.observation import Observation
 
 __all__ = ["Access", "Doctor", "Finding", "Observation", "Severity", "findings"]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kaspar.monitor.doctor.findings import Fault, Finding, Severity
+from kaspar.monitor.doctor.finding import Fault, Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
 
 MOST_FAULTS: Final = 10

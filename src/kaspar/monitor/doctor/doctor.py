@@ -19,7 +19,7 @@ from kaspar.client.admin.topics import TopicDescription
 from kaspar.monitor.doctor.access import Access
 from kaspar.monitor.doctor.checks import ALL_CHECKS
 from kaspar.monitor.doctor.checks.retention import danger_ms
-from kaspar.monitor.doctor.findings import Finding, Severity
+from kaspar.monitor.doctor.finding import Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import BrokerSeen, GroupSeen, LogDirSeen, LogEnds, Observation
 from kaspar.monitor.doctor.observing.cluster import (

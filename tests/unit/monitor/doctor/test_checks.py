@@ -20,7 +20,7 @@ from kaspar.monitor.doctor.checks import (
     transactions,
 )
 from kaspar.monitor.doctor.doctor import findings
-from kaspar.monitor.doctor.findings import Severity
+from kaspar.monitor.doctor.finding import Severity
 from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import GroupSeen, Observation
 from tests.unit.monitor.doctor.faulty_looks import FAULTY, Faulty

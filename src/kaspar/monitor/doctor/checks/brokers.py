@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kaspar.monitor.doctor.check import check
-from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.finding import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks, some
 from kaspar.monitor.doctor.observation import Observation
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from kaspar.client.admin.topics import TopicDescription
 from kaspar.monitor.doctor.check import check
-from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.finding import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks, counted, some
 from kaspar.monitor.doctor.observation import OFFSETS_TOPIC, SCHEMAS_TOPIC, TRANSACTIONS_TOPIC, Observation
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from kaspar.base.ids import TopicPartition
 from kaspar.monitor.doctor.check import check
-from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.finding import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks, counted, some, total_lag
 from kaspar.monitor.lag.rules import had_no_lag, has_stalled, lag_never_decreased
 

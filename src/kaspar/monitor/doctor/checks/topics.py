@@ -6,7 +6,7 @@ from typing import Final
 
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.checks.disks import replica_sizes
-from kaspar.monitor.doctor.findings import Fault, Severity
+from kaspar.monitor.doctor.finding import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks, duration_text, some
 from kaspar.monitor.doctor.observation import Observation
 
