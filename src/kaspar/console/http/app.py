@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,22 @@ from kaspar.console.http.assets import STATIC, Assets
 from kaspar.console.http.endpoint import Endpoint
 from kaspar.console.http.errors import CallFailed
 from kaspar.web.asgi import App, Receive, Scope, Send
+
+
+class _Rest(Convertor[str]):
+    """The rest of a path: a name with any characters. Starlette's `path` ends at a line break, and would take
+    `billing%0A` for `billing`."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("rest", _Rest())
 
 
 def make_app(context: ConsoleContext, endpoints: Iterable[Endpoint], assets: Assets) -> App:

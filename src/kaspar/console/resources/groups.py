@@ -61,7 +61,7 @@ async def groups(call: Call) -> GroupPage:
     return await call.shared(("groups", query, names), partial(with_members, page=page))
 
 
-@reads("/api/groups/{group:path}")
+@reads("/api/groups/{group:rest}")
 async def group(call: Call) -> GroupView:
     name = call.path["group"]
     lag = call.context.monitor.lag.group(name)
@@ -95,26 +95,26 @@ async def _preview(call: Call) -> Preview:
     )
 
 
-@changes("POST", "/api/group-reset/{group:path}", action="reset offsets", resource="group {group}")
+@changes("POST", "/api/group-reset/{group:rest}", action="reset offsets", resource="group {group}")
 async def reset(call: Call) -> None:
     body = await call.body(ResetBody)
     call.note("; ".join(f"{each.where}: {_offset(each.old)} -> {each.new}" for each in body.moves))
     await call.ask(partial(resetting.execute, group_id=call.path["group"], moves=body.moves))
 
 
-@changes("DELETE", "/api/groups/{group:path}", action="delete group", resource="group {group}")
+@changes("DELETE", "/api/groups/{group:rest}", action="delete group", resource="group {group}")
 async def delete(call: Call) -> None:
     await call.ask(partial(changing.delete_group, group_id=call.path["group"]))
 
 
-@changes("DELETE", "/api/group-offsets/{group:path}", action="delete offsets", resource="group {group}")
+@changes("DELETE", "/api/group-offsets/{group:rest}", action="delete offsets", resource="group {group}")
 async def delete_offsets(call: Call) -> int:
     topic = call.text("topic")
     call.note(f"topic {topic}")
     return await call.ask(partial(changing.delete_offsets, group_id=call.path["group"], topic=topic))
 
 
-@changes("DELETE", "/api/group-members/{group:path}", action="remove member", resource="group {group}")
+@changes("DELETE", "/api/group-members/{group:rest}", action="remove member", resource="group {group}")
 async def remove_member(call: Call) -> None:
     member = call.text("member")
     call.note(f"member {member}")
@@ -128,7 +128,7 @@ def _offset(offset: int | None) -> str:
 ENDPOINTS = (
     groups,
     group,
-    Endpoint("POST", "/api/group-preview/{group:path}", _preview),
+    Endpoint("POST", "/api/group-preview/{group:rest}", _preview),
     reset,
     delete,
     delete_offsets,

@@ -36,7 +36,7 @@ async def transactions(call: Call) -> TransactionPage:
     return await call.shared(("transactions", query), partial(listing.page, listed=listed, query=query))
 
 
-@reads("/api/transactions/{transactional_id:path}")
+@reads("/api/transactions/{transactional_id:rest}")
 async def transaction(call: Call) -> TransactionView:
     name = call.path["transactional_id"]
     return await call.shared(("transaction", name), partial(listing.describe, transactional_id=name))
@@ -52,7 +52,7 @@ async def hanging(call: Call) -> HangingReport:
 
 @changes(
     "POST",
-    "/api/transactions/{transactional_id:path}",
+    "/api/transactions/{transactional_id:rest}",
     action="terminate transaction",
     resource="transactional id {transactional_id}",
 )

@@ -41,7 +41,7 @@ async def listed(call: Call) -> UsersView:
     return UsersView(page, users.MECHANISMS, "" if protocol.startswith("SASL") else _WITHOUT_LOG_IN)
 
 
-@changes("POST", "/api/users/{user:path}", action="create user", resource="user {user}")
+@changes("POST", "/api/users/{user:rest}", action="create user", resource="user {user}")
 async def create(call: Call) -> None:
     body = await call.body(PasswordBody)
     call.note(body.mechanism)
@@ -50,7 +50,7 @@ async def create(call: Call) -> None:
     )
 
 
-@changes("PUT", "/api/users/{user:path}", action="change password", resource="user {user}")
+@changes("PUT", "/api/users/{user:rest}", action="change password", resource="user {user}")
 async def change_password(call: Call) -> None:
     body = await call.body(PasswordBody)
     call.note(body.mechanism)
@@ -59,7 +59,7 @@ async def change_password(call: Call) -> None:
     )
 
 
-@changes("DELETE", "/api/users/{user:path}", action="remove user", resource="user {user}")
+@changes("DELETE", "/api/users/{user:rest}", action="remove user", resource="user {user}")
 async def remove(call: Call) -> None:
     mechanisms = tuple(call.texts("mechanism")) or users.MECHANISMS
     call.note(", ".join(mechanisms))
