@@ -89,6 +89,7 @@ def test_keys_choose_the_partition_that_javas_producer_would(
         (NewRecord(value=Part("schema", "{}")), "no schema registry"),
         (NewRecord(headers=(HeaderPart("h", Part("hex", "1")),)), "The header h is not hexadecimal"),
         (NewRecord(timestamp=-1), "negative"),
+        (NewRecord(timestamp=1 << 63), "64 bits"),
     ],
 )
 def test_what_cannot_be_written_is_refused(client: Client, new_topic: NewTopic, new: NewRecord, sentence: str) -> None:
@@ -103,6 +104,8 @@ def test_a_missing_topic_or_partition_is_said(client: Client, new_topic: NewTopi
         produce(client, "nowhere", NewRecord(), None)
     with pytest.raises(NotThere, match="no partition 5"):
         produce(client, new_topic(1), NewRecord(partition=5), None)
+    with pytest.raises(NotThere, match="no partition -1"):
+        produce(client, new_topic(1), NewRecord(partition=-1), None)
 
 
 def test_a_broker_that_refuses_is_heard(client: Client, new_topic: NewTopic) -> None:

@@ -1,5 +1,7 @@
 """Dead letters of Spark's source, of Connect and of streams: their origins, and the records that they were."""
 
+import pytest
+
 from kaspar.base.ids import TopicPartition
 from kaspar.console.messages.dead_letters import origin_of, original_record
 from kaspar.records.record import Header, Record
@@ -42,7 +44,14 @@ def test_other_records_are_no_letters() -> None:
     assert origin_of((("__connect.errors.offset", b"1"),)) is None
 
 
-def test_numbers_that_are_none_are_not_told() -> None:
-    origin = origin_of((("__connect.errors.topic", b"t"), ("__connect.errors.offset", b"-1; DROP")))
+@pytest.mark.parametrize("text", [b"-1; DROP", b"9223372036854775808", "\u0663".encode()])
+def test_numbers_that_are_none_are_not_told(text: bytes) -> None:
+    headers: tuple[Header, ...] = (
+        ("__connect.errors.topic", b"t"),
+        ("__connect.errors.offset", text),
+        ("__kaspar.errors.timestamp", text),
+    )
+    origin = origin_of(headers)
     assert origin is not None
     assert origin.offset is None
+    assert original_record(Record(9, b"k", b"v", headers), now_ms=1, keep_timestamp=True).timestamp == 1
