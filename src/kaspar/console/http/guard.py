@@ -46,9 +46,12 @@ class AllowedHosts:
     def allow(self, host: bytes | None) -> bool:
         """`host` is the header, with or without a port."""
         try:
-            name = urlsplit(f"//{(host or b'').decode('ascii')}").hostname or ""
+            parts = urlsplit(f"//{(host or b'').decode('ascii')}")
+            name = parts.hostname or ""
         except ValueError:
             return False
+        if parts.netloc.rpartition("@")[1] or parts.path or parts.query or parts.fragment:
+            return False  # a host has none of these
         return name.rstrip(".") in self._names or _is_address(name)
 
 

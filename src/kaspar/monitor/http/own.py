@@ -13,6 +13,8 @@ from kaspar.monitor.core import Monitor
 from kaspar.monitor.http.responses import JSON, encode
 
 _HOUR_MS = 3_600_000
+_DIGITS = 10
+"""Of the id of a broker."""
 
 
 def own_routes(monitor: Monitor) -> list[Route]:
@@ -77,7 +79,7 @@ class OwnApi:
         """The series of the cluster, or of one broker with `?broker=ID`, since `?since_ms=`."""
         rates = self._monitor.rates
         broker = request.query_params.get("broker")
-        if broker is not None and not broker.isdecimal():
+        if broker is not None and not (broker.isascii() and broker.isdecimal() and len(broker) <= _DIGITS):
             return _problem(400, "broker is a number")
         since_ms = self._since_ms(request)
         number = None if broker is None else int(broker)

@@ -62,7 +62,19 @@ def test_the_console_is_reached_by_its_own_names_and_by_addresses(host: str) -> 
 
 
 @pytest.mark.parametrize(
-    "host", [None, b"", b"evil.example", b"localhost.evil.example", b"127.0.0.1.evil.example", b"[", b"\xff"]
+    "host",
+    [
+        None,
+        b"",
+        b"evil.example",
+        b"localhost.evil.example",
+        b"127.0.0.1.evil.example",
+        b"evil.example@localhost",
+        b"localhost/.evil.example",
+        b"localhost?.evil.example",
+        b"[",
+        b"\xff",
+    ],
 )
 def test_a_name_that_somebody_else_makes_resolve_here_is_refused(host: bytes | None) -> None:
     assert not HOSTS.allow(host)

@@ -51,6 +51,7 @@ def test_rates_findings_the_cluster_and_a_canary_that_is_not_enabled(client: Tes
     assert rates == {"brokers": [[NOW_MS, 3.0]]}
     assert client.get("/v1/rates", params={"broker": "1"}).json() == {}
     assert client.get("/v1/rates", params={"broker": "x"}).status_code == 400
+    assert client.get("/v1/rates", params={"broker": "9" * 5000}).status_code == 400
     (finding,) = client.get("/v1/findings").json()
     assert (finding["severity"], finding["title"]) == ("WARNING", "A title")
     cluster = client.get("/v1/cluster").json()
