@@ -1,4 +1,5 @@
-"""One browser and one broker with its console for all tests of the page."""
+"""One browser and one broker with its console for all tests of the page. They end with this package: while Playwright
+runs in this thread, tests of others could not run an event loop in it."""
 
 import re
 from collections.abc import Iterator
@@ -50,13 +51,13 @@ class Problems:
             self.found.append(f"a request leaves the machine: {request.url}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def console() -> Iterator[Console]:
     with running_console(registry=True) as running:
         yield running

@@ -65,3 +65,16 @@ def test_the_page_says_when_the_console_is_gone_and_goes_on_when_it_returns(page
         expect(page.get_by_text("The connection to the console is lost")).to_be_visible(timeout=30_000)
         console.start()
         expect(page.get_by_text("The connection to the console is lost")).to_have_count(0, timeout=30_000)
+
+
+def test_on_a_slow_network_the_page_shows_that_it_loads_and_then_works(page: Page, console: Console) -> None:
+    console.open(page)
+    network = page.context.new_cdp_session(page)
+    network.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 700, "downloadThroughput": 50_000, "uploadThroughput": 20_000},
+    )
+    page.get_by_role("link", name="Topics", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Loading topics…")).to_be_visible()
+    expect(page.get_by_text("Loading topics…")).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics")

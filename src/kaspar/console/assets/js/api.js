@@ -1,5 +1,5 @@
 // Calls to the console's API. What goes wrong is an ApiError, whose message is a sentence for the person at the page.
-import { useCallback, useEffect, useRef, useState } from "./ui.js";
+import { useCallback, useEffect, useState } from "./ui.js";
 import { connection } from "./live.js";
 import { useShared } from "./shared.js";
 
@@ -60,8 +60,6 @@ export function useResource(url, { every = 0 } = {}) {
   const [state, setState] = useState({ url, data: null, problem: null, isLoading: Boolean(url) });
   const [round, setRound] = useState(0);
   const isConnected = useShared(connection) !== "lost";
-  const latest = useRef(url);
-  latest.current = url;
   const reload = useCallback(() => setRound((value) => value + 1), []);
   useEffect(() => {
     if (!url) return undefined;

@@ -1,6 +1,6 @@
 // Where the page is: the part of the address behind #. `#/topics/orders?tab=settings` is the view "topics" with the
 // segments ["orders"].
-import { Shared, useEffect } from "./ui.js";
+import { Shared } from "./ui.js";
 import { useShared } from "./shared.js";
 
 function parse() {
@@ -45,13 +45,3 @@ export function setQuery(changes) {
 }
 
 export const useRoute = () => useShared(route);
-
-/** Warns before the page is left while something has not been saved. */
-export function useUnsaved(isUnsaved) {
-  useEffect(() => {
-    if (!isUnsaved) return undefined;
-    const warn = (event) => event.preventDefault();
-    window.addEventListener("beforeunload", warn);
-    return () => window.removeEventListener("beforeunload", warn);
-  }, [isUnsaved]);
-}

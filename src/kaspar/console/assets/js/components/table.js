@@ -129,7 +129,7 @@ export function Table({ columns, rows, rowKey, href, label, empty = "Nothing is 
   `;
 }
 
-export function Pager({ offset, limit, total, onPage }) {
+function Pager({ offset, limit, total, onPage }) {
   if (total <= limit && offset === 0) return html`<p class="pager hint">${number(total)} in all</p>`;
   const last = Math.max(0, Math.floor((total - 1) / limit) * limit);
   const to = (where, label, text, isOff) => html`<button type="button" class="small" aria-label=${label} disabled=${isOff} onClick=${() => onPage(where)}>${text}</button>`;

@@ -1,6 +1,6 @@
 // Single values: statuses, names and values in pairs, texts that others have written, and bytes.
 import { html } from "../ui.js";
-import { bytes as size, number, UNKNOWN } from "../format.js";
+import { number, UNKNOWN } from "../format.js";
 
 /** A status is always a word, with a colour: good, warn, bad, or neutral. */
 export const Status = ({ kind = "neutral", children }) => html`<span class=${`status ${kind}`}>${children}</span>`;
@@ -22,9 +22,6 @@ export const Figure = ({ label, value, kind, note, href }) => html`
     ${note && html`<span class="note">${note}</span>`}
   <//>
 `;
-
-export const Bytes = ({ value }) => html`<span class="nowrap">${size(value)}</span>`;
-export const Number = ({ value }) => html`<span class="nowrap">${number(value)}</span>`;
 
 // Controls and marks of direction would hide or turn around what is beside them.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
