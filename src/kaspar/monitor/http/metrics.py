@@ -5,14 +5,14 @@ The names of a cluster's own metrics are not repeated here: brokers have pages f
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kaspar.base.exposition import CONTENT_TYPE, Family, Kind, Sample, labels, render
+from kaspar.base.exposition import CONTENT_TYPE, Family, Kind, Sample, labels, render, select
 from kaspar.monitor.canary.metrics import CANARY
 from kaspar.monitor.core import Monitor
 from kaspar.monitor.doctor import Severity
@@ -31,13 +31,9 @@ def metrics_routes(monitor: Monitor) -> list[Route]:
 
 def metrics_page(monitor: Monitor, names: frozenset[str] = frozenset()) -> bytes:
     """With only the families of those names, if any are given."""
-    page = b"".join(render(_chosen(MONITOR, names), monitor))
+    page = b"".join(render(select(MONITOR, names), monitor))
     report = monitor.canary
-    return page if report is None else page + b"".join(render(_chosen(CANARY, names), report))
-
-
-def _chosen(families: Iterable[Family], names: frozenset[str]) -> list[Family]:  # type: ignore[type-arg]
-    return [family for family in families if not names or family.name in names]
+    return page if report is None else page + b"".join(render(select(CANARY, names), report))
 
 
 # --- shapes of families -----------------------------------------------------------------------------------------------

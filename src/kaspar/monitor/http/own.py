@@ -1,7 +1,7 @@
 """Kaspar's own API, /v1: what Burrow has no form for."""
 
 from dataclasses import asdict, is_dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 from starlette.requests import Request
@@ -116,13 +116,13 @@ def _problem(status: int, message: str) -> Response:
 
 
 def _plain(content: Any) -> Any:
-    """Values as JSON has them: statuses by their names."""
+    """Values as JSON has them: statuses, which are numbers here, by their names."""
     if is_dataclass(content) and not isinstance(content, type):
         return {name: _plain(value) for name, value in asdict(content).items()}
     if isinstance(content, TopicPartition):
         return {"topic": content.topic, "partition": content.partition}
     if isinstance(content, Enum):
-        return content.name
+        return content.value if isinstance(content, StrEnum) else content.name
     if isinstance(content, dict):
         return {str(name): _plain(value) for name, value in content.items()}
     if isinstance(content, list | tuple):

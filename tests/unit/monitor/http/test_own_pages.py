@@ -53,7 +53,7 @@ def test_rates_findings_the_cluster_and_a_canary_that_is_not_enabled(client: Tes
     assert client.get("/v1/rates", params={"broker": "x"}).status_code == 400
     assert client.get("/v1/rates", params={"broker": "9" * 5000}).status_code == 400
     (finding,) = client.get("/v1/findings").json()
-    assert (finding["severity"], finding["title"]) == ("WARNING", "A title")
+    assert (finding["severity"], finding["title"]) == ("warning", "A title")
     cluster = client.get("/v1/cluster").json()
     assert (cluster["cluster"], cluster["last_round"]["problems"]) == (None, {"group other": "why"})
     assert client.get("/v1/canary").status_code == 404
