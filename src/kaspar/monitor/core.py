@@ -130,7 +130,8 @@ class Monitor:
         also = self._partitions if len(self._partitions) <= _MANY_PARTITIONS else ()
         has_read = await self._rounds.run(also)
         if has_read and not self._pages.exist and also:
-            self.rates.add_ends(sum(ends.high_watermark for ends in self.lag.ends().values()), self.clock.now_ms())
+            ends = {where: each.high_watermark for where, each in self.lag.ends().items()}
+            self.rates.add_ends(ends, self.clock.now_ms())
         return has_read
 
     async def read_rates(self) -> bool:

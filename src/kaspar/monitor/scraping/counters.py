@@ -22,6 +22,3 @@ class CounterRates(Generic[Key]):
             return None
         grown = value - before[1] if value >= before[1] else value
         return grown / (at_ms - before[0]) * 1000
-
-    def forget(self, key: Key) -> None:
-        self._last.pop(key, None)

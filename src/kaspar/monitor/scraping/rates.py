@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from kaspar.base.ids import TopicPartition
 from kaspar.monitor.scraping.catalogue import MEASURES
 from kaspar.monitor.scraping.counters import CounterRates
 from kaspar.monitor.series import Series
@@ -18,6 +19,7 @@ class Rates:
     def __init__(self, *, history_ms: int) -> None:
         self._history_ms = history_ms
         self._counters: CounterRates[tuple[str, int]] = CounterRates()
+        self._ends: tuple[Mapping[TopicPartition, int] | None, int] = (None, 0)
         self._series: dict[tuple[str, int | None], Series] = {}
 
     @property
@@ -53,11 +55,15 @@ class Rates:
         for name, measurements in now.items():
             self._append(name, None, at_ms, _BY_NAME[name].joined.of(measurements))
 
-    def add_ends(self, total: int, at_ms: int) -> None:
-        """Without pages: how many offsets all logs have had together. Deleted topics make it smaller."""
-        rate = self._counters.rate(("messages_in", -1), total, at_ms)
-        if rate is not None:
-            self._append("messages_in", None, at_ms, rate)
+    def add_ends(self, ends: Mapping[TopicPartition, int], at_ms: int) -> None:
+        """Without pages: the high watermarks of all logs. A log that was deleted or truncated has not grown."""
+        before, before_ms = self._ends
+        if before is not None and at_ms <= before_ms:
+            return
+        self._ends = (ends, at_ms)
+        if before is not None:
+            grown = sum(max(end - before[where], 0) for where, end in ends.items() if where in before)
+            self._append("messages_in", None, at_ms, grown / (at_ms - before_ms) * 1000)
 
     def add_gauges(self, gauges: Iterable[tuple[str, float]], at_ms: int) -> None:
         """Of the cluster, from other sources."""

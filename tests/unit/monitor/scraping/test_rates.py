@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from kaspar.base.errors import InvalidSetting
+from kaspar.base.ids import TopicPartition
 from kaspar.monitor.scraping.catalogue import FAMILIES, MEASURES, values_of
 from kaspar.monitor.scraping.counters import CounterRates
 from kaspar.monitor.scraping.exposition import parse
@@ -18,6 +19,7 @@ from kaspar.monitor.settings import MonitorSettings
 from kaspar.monitor.views import Point
 
 HOUR_MS = 3_600_000
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 PAGE = """\
 kafka_server_brokertopicmetrics_messagesin_total 100
 kafka_server_brokertopicmetrics_messagesin_total{topic="t"} 60
@@ -79,9 +81,16 @@ def test_a_broker_that_is_away_is_missing_and_its_growth_counts_when_it_is_back(
 
 def test_without_pages_the_ends_of_logs_tell_the_records_written() -> None:
     rates = Rates(history_ms=HOUR_MS)
-    for at_ms, total in ((0, 1_000), (10_000, 1_500), (20_000, 1_500)):
-        rates.add_ends(total, at_ms)
+    for at_ms, ends in ((0, {T0: 600, T1: 400}), (10_000, {T0: 1_000, T1: 500}), (20_000, {T0: 1_000, T1: 500})):
+        rates.add_ends(ends, at_ms)
     assert rates.series("messages_in", 0) == [Point(10_000, 50.0), Point(20_000, 0.0)]
+
+
+def test_a_log_that_is_deleted_truncated_or_new_does_not_look_like_records_written() -> None:
+    rates = Rates(history_ms=HOUR_MS)
+    rates.add_ends({T0: 1_000_000, T1: 400, T2: 900}, 0)
+    rates.add_ends({T0: 1_000_010, T1: 300, TopicPartition("new", 0): 7_000}, 10_000)
+    assert rates.series("messages_in", 0) == [Point(10_000, 1.0)]
 
 
 @pytest.fixture
