@@ -16,7 +16,9 @@ def doctor_page() -> str:
     parts = [_INTRODUCTION]
     for severity, heading in _HEADINGS.items():
         parts.append(f"## {heading}\n")
-        for check in ALL_CHECKS:
-            if check.severity is severity:
-                parts.append(f"### `{check.code}`\n\n{check.title}. {check.why}\n\n*{check.mending}*\n")
+        parts += [
+            f"### `{check.code}`\n\n{check.title}. {check.why}\n\n*{check.mending}*\n"
+            for check in ALL_CHECKS
+            if check.severity is severity
+        ]
     return "\n".join(parts)

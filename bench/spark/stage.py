@@ -101,7 +101,7 @@ class Stage:
         """Of a schema registry in this process, which is started when it is first asked for."""
         if self._services is None:
             self._services = Services(registry=True, rest=False)
-            self._services.start(self.broker.bootstrap)
+            self._services.start(self.broker.bootstrap, {})
         return self._services.url("registry")
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ JSON_SCHEMA = {
 @pytest.fixture(scope="module")
 def registry(shared_broker: KasparProcess) -> Iterator[str]:
     services = Services(registry=True, rest=False)
-    services.start(shared_broker.bootstrap)
+    services.start(shared_broker.bootstrap, {})
     yield services.url("registry")
     services.stop()
 
