@@ -15,7 +15,7 @@ from kaspar.acls.acl import AclOperation, ResourceType
 from tests.peers.observed import ObservedBroker
 from tests.peers.sasl_ssl import Acl, SecuredListener, User
 
-ROUNDS = 6  # what `make test` has time for
+ROUNDS = 4  # what `make test` has time for
 
 USER = User("client", "client-pass-0815")
 ACLS = (

@@ -10,7 +10,7 @@ from tests.peers.kaspar import KasparProcess
 from tests.peers.sasl_ssl import SecuredListener, User
 from tests.spark.conftest import SETTINGS
 
-ROUNDS = 4  # what `make test` has time for
+ROUNDS = 2  # what `make test` has time for
 LONG_ROUNDS = 24
 
 

@@ -54,7 +54,7 @@ def test_records_without_state_keep_headers_and_timestamps(
     assert topics.partition_count(f"{events}-out") == 2
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.long)])
 def test_a_second_grouping_reads_a_repartition_topic(
     broker: KasparProcess, topics: Topics, tmp_path: Path, guarantee: str
 ) -> None:
