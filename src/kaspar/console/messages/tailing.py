@@ -35,6 +35,10 @@ _WAITING_EVENTS: Final = 20
 """Of a page that reads too slowly; older ones are dropped."""
 _MOST_BACKOFF_S: Final = 5.0
 MAX_TAILS: Final = 100
+MAX_FOLLOWERS: Final = 200
+"""Pages that follow, each with a request that does not end: the console has to have room for others."""
+_POLLS_AT_A_TIME: Final = 4
+"""Of all tails. The threads that they are made in are those of all calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,12 @@ class Tails:
         self._call = call
         self._decoding_of = decoding_of
         self._tails: dict[TailKey, _Tail] = {}
+        self._polls = asyncio.Semaphore(_POLLS_AT_A_TIME)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more page can follow."""
+        return sum(len(each.queues) for each in self._tails.values()) < MAX_FOLLOWERS
 
     @contextlib.asynccontextmanager
     async def follow(self, key: TailKey) -> AsyncIterator[AsyncIterator[TailEvent]]:
@@ -120,7 +130,7 @@ class Tails:
         if tail is None:
             if len(self._tails) >= MAX_TAILS:
                 raise Conflict(f"{MAX_TAILS} topics are being followed already.")
-            tail = self._tails[key] = _Tail(key, TailReader(key, self._decoding_of(key)), self._call)
+            tail = self._tails[key] = _Tail(key, TailReader(key, self._decoding_of(key)), self._poll)
         queue: asyncio.Queue[TailEvent] = asyncio.Queue(_WAITING_EVENTS)
         tail.queues.add(queue)
         try:
@@ -130,6 +140,10 @@ class Tails:
             if not tail.queues:
                 self._tails.pop(key, None)
                 await tail.stop()
+
+    async def _poll(self, identity: Identity, function: Callable[[Admin], TailEvent]) -> TailEvent:
+        async with self._polls:
+            return await self._call(identity, function)
 
     async def close(self) -> None:
         tails, self._tails = list(self._tails.values()), {}

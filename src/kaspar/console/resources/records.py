@@ -11,6 +11,7 @@ from starlette.responses import Response
 from kaspar.client.admin.session import Admin
 from kaspar.console.context import ConsoleContext
 from kaspar.console.http.endpoint import Call, Endpoint, changes, reads
+from kaspar.console.http.errors import CallFailed
 from kaspar.console.http.events import Event, EventStream
 from kaspar.console.messages.contents import Format
 from kaspar.console.messages.filters import Filter
@@ -26,7 +27,7 @@ from kaspar.console.messages.reading.positions import (
 from kaspar.console.messages.reading.scanning import Budget, Query
 from kaspar.console.messages.replaying import Replay, count_letters, read_one, replay_letters, replay_one
 from kaspar.console.messages.searching import Search, matcher
-from kaspar.console.messages.tailing import SHOWN_PER_SECOND, TailKey, Tails
+from kaspar.console.messages.tailing import MAX_FOLLOWERS, SHOWN_PER_SECOND, TailKey, Tails
 from kaspar.console.messages.views import Decoding, RecordView
 from kaspar.console.problems import NotThere, Unacceptable
 
@@ -113,7 +114,10 @@ class _Records:
             call.choice("value", Format.AUTO),
         )
         Filter(key.filter, now_ms=0)  # an error in it is a response, not an event
-        return EventStream(self._follow(self._tails_of(call.context), key))
+        tails = self._tails_of(call.context)
+        if not tails.has_room:
+            raise CallFailed(503, f"{MAX_FOLLOWERS} pages follow topics already.")
+        return EventStream(self._follow(tails, key))
 
     async def _follow(self, tails: Tails, key: TailKey) -> AsyncIterator[Event]:
         yield Event("limit", {"shown_per_second": SHOWN_PER_SECOND})

@@ -1,6 +1,7 @@
 """Following a topic: what is new arrives, in a sample if there is too much, from one reader for many pages."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -125,6 +126,28 @@ def test_pages_share_a_tail_which_ends_with_the_last(
 
     asyncio.run(follow())
     sessions.admin.close()
+
+
+def test_many_tails_leave_threads_and_requests_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaspar.console.messages.tailing.MAX_FOLLOWERS", 20)
+    under_way: list[Identity] = []
+
+    async def blocked(identity: Identity, function: Callable[[Admin], TailEvent]) -> TailEvent:
+        under_way.append(identity)
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    async def follow() -> None:
+        tails = Tails(blocked, lambda key: Decoding())
+        async with contextlib.AsyncExitStack() as pages:
+            for number in range(20):
+                assert tails.has_room
+                await pages.enter_async_context(tails.follow(TailKey(SERVICE, f"t{number % 10}")))
+            await asyncio.sleep(0)
+            assert len(under_way) < 10, "the others wait for a thread"
+            assert not tails.has_room
+        assert tails.has_room
+
+    asyncio.run(follow())
 
 
 def test_a_tail_survives_a_failing_call(client: Client, messages_broker: BrokerProcess, new_topic: NewTopic) -> None:
