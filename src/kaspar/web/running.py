@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import uvloop
 
@@ -13,6 +13,10 @@ from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
 from kaspar.web.host import Host
 from kaspar.web.hosting import HostedService
+
+_SWITCH_INTERVAL_S: Final = 0.001
+"""How long each thread, such as those that search records, may keep the interpreter from the event loop. Python's own
+default of 5 ms delays every request by all of them."""
 
 Ready: TypeAlias = Callable[[Mapping[str, tuple[str, ...]]], None]
 """Called with the URLs of each service."""
@@ -28,6 +32,7 @@ def run_services(
     settings = services[0].settings
     file = Path(settings.kaspar_log_file) if settings.kaspar_log_file else None
     structured_log.configure(level=settings.kaspar_log_level.upper(), file=file)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
         return uvloop.run(_serve(Host(services), ready))
     except KasparError as problem:
