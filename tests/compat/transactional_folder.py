@@ -76,6 +76,7 @@ def read_committed(bootstrap: str) -> Seen:
             "group.id": "unused",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # how long a broker holds back the response that shows the end
             "isolation.level": "read_committed",
             "log_level": 2,
         }

@@ -12,6 +12,7 @@ def read_committed(bootstrap: str, topic: str, partitions: int) -> list[tuple[st
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # how long a broker holds back the response that shows the end
             "log_level": 2,
         }
     )

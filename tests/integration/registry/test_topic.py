@@ -40,6 +40,7 @@ def records_of(broker: KasparProcess, topic: str, isolation: str) -> list[tuple[
             "group.id": "reader",
             "isolation.level": isolation,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # how long a broker holds back the response that shows the end
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
