@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
-from kaspar.cli.output import counted
+from kaspar.base.sentences import counted
 
 if TYPE_CHECKING:
     from kaspar.config import BrokerConfig

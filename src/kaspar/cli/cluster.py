@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kaspar.base.errors import Refused
+from kaspar.base.sentences import some
 from kaspar.cli.command import Group
 from kaspar.cli.failures import FAILED
 from kaspar.cli.output import Column, Row
@@ -55,13 +56,9 @@ def info(session: Session) -> None:
 
 def described(admin: "Admin") -> "ClusterDescription":
     """With brokers that are registered and do not serve, if the cluster reports them."""
-    from kaspar.client.admin.cluster import describe_cluster
-    from kaspar.client.core import UnsupportedByPeer
+    from kaspar.client.admin.cluster import describe_with_fenced
 
-    try:
-        return describe_cluster(admin, include_fenced_brokers=True)
-    except UnsupportedByPeer:  # before KIP-1073
-        return describe_cluster(admin)
+    return describe_with_fenced(admin)
 
 
 def broker_rows(cluster: "ClusterDescription") -> list[Row]:
@@ -128,8 +125,7 @@ def health(session: Session) -> int:
 def _some(names: list[str], most: int = 10) -> str:
     if not names:
         return "none"
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{len(names)} ({', '.join(names[:most])}{more})"
+    return f"{len(names)} ({some(names, most)})"
 
 
 @command.command("metadata", epilog="Example: kaspar cluster metadata --json | jq '.topics | length'")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kaspar.base.sentences import counted
 from kaspar.cli.command import Command
 from kaspar.cli.failures import FAILED, WrongUsage
-from kaspar.cli.output import counted
 from kaspar.cli.printable import printable
 from kaspar.cli.session import ClusterChoice, Session, common_options
 

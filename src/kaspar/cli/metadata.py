@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kaspar.base.errors import KasparError
+from kaspar.base.sentences import counted
 from kaspar.cli.adopt import EXAMPLES as ADOPT_EXAMPLES
 from kaspar.cli.adopt import AdoptOptions, run_adopt
 from kaspar.cli.command import Group
-from kaspar.cli.output import counted
 
 if TYPE_CHECKING:
     from kaspar.config import BrokerConfig

@@ -211,11 +211,6 @@ def decimal_size(count: int) -> str:
     return f"{amount:,.1f} GB"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """1 topic, 2 topics; `many` for a plural without an s alone."""
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
-
-
 def _cell(column: Column, row: Row) -> str:
     value = row.get(column.key)
     return shown(value) if column.text is None else column.text(value)

@@ -8,9 +8,9 @@ from typing import Final
 import click
 
 from kaspar.base.errors import KasparError
+from kaspar.base.sentences import counted
 from kaspar.cli.command import Group
 from kaspar.cli.failures import INTERRUPTED
-from kaspar.cli.output import counted
 from kaspar.cli.spark_transactions import transactions
 
 

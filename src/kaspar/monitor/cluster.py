@@ -5,16 +5,15 @@ from collections.abc import Iterable
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin.cluster import ClusterDescription, describe_cluster
+from kaspar.client.admin.cluster import ClusterDescription, describe_with_fenced
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription, describe_topics_by_metadata
-from kaspar.client.core import UnsupportedByPeer
 from kaspar.monitor.views import BrokerSnapshot, ClusterSnapshot
 
 
 def read_cluster(admin: Admin, now_ms: int) -> tuple[ClusterSnapshot, tuple[TopicPartition, ...]]:
     """The snapshot, and all partitions that have a leader. Raises Refused and OSError."""
-    described = _describe(admin)
+    described = describe_with_fenced(admin)
     topics = [each for each in describe_topics_by_metadata(admin).values() if not isinstance(each, Refused)]
     return snapshot(described, topics, now_ms), tuple(
         TopicPartition(topic.name, partition.partition)
@@ -22,13 +21,6 @@ def read_cluster(admin: Admin, now_ms: int) -> tuple[ClusterSnapshot, tuple[Topi
         for partition in topic.partitions
         if partition.leader >= 0
     )
-
-
-def _describe(admin: Admin) -> ClusterDescription:
-    try:
-        return describe_cluster(admin, include_fenced_brokers=True)
-    except UnsupportedByPeer:  # Apache Kafka before 4.0 does not list fenced brokers
-        return describe_cluster(admin)
 
 
 def snapshot(cluster: ClusterDescription, topics: Iterable[TopicDescription], now_ms: int) -> ClusterSnapshot:

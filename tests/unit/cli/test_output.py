@@ -5,9 +5,10 @@ import json
 import pytest
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.sentences import counted
 from kaspar.cli.asking import in_batches, with_progress
 from kaspar.cli.failures import FAILED, NO_BROKER, NOT_FOUND, NOT_PERMITTED, NoBroker, explain, worst
-from kaspar.cli.output import Column, Done, Format, Output, Row, aligned, counted, decimal_size, shown, size
+from kaspar.cli.output import Column, Done, Format, Output, Row, aligned, decimal_size, shown, size
 
 COLUMNS = [Column("name", "TOPIC"), Column("partitions", "PARTITIONS"), Column("bytes", "SIZE", size)]
 ROWS: list[Row] = [

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refuse
+from kaspar.client.core import UnsupportedByPeer
 from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kaspar.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -38,6 +39,14 @@ def describe_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> C
     return ClusterDescription(
         response.cluster_id, response.controller_id, tuple(sorted(nodes, key=lambda each: each.node_id))
     )
+
+
+def describe_with_fenced(admin: Admin) -> ClusterDescription:
+    """With brokers that are registered and do not serve, if the cluster reports them (KIP-1073)."""
+    try:
+        return describe_cluster(admin, include_fenced_brokers=True)
+    except UnsupportedByPeer:
+        return describe_cluster(admin)
 
 
 def unregister_broker(admin: Admin, broker_id: int) -> None:

@@ -25,6 +25,8 @@ from kaspar.protocol.messages.describe_groups import (
 from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 CONSUMER_PROTOCOL = "consumer"
+WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
+"""The states of groups that only have offsets."""
 _ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 """The group is not of the new protocol, or the broker does not know it."""
 

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kaspar.client.admin.cluster import ClusterDescription, ClusterNode, describe_cluster
-from kaspar.client.admin.session import Admin
-from kaspar.client.core import UnsupportedByPeer
+from kaspar.client.admin.cluster import ClusterDescription, ClusterNode
 from kaspar.monitor.scraping.rates import Rates
 from kaspar.monitor.views import ClusterSnapshot
 
@@ -26,14 +24,6 @@ class BrokerRow:
     in_sync_replicas: int | None
     rates: dict[str, float]
     """The newest values of its metrics page, if there is one."""
-
-
-def read_cluster(admin: Admin) -> ClusterDescription:
-    """With brokers that are registered and not up, as far as the cluster tells. Raises Refused."""
-    try:
-        return describe_cluster(admin, include_fenced_brokers=True)
-    except UnsupportedByPeer:  # Apache Kafka before 4.0 (KIP-1073)
-        return describe_cluster(admin)
 
 
 def broker_rows(cluster: ClusterDescription, seen: ClusterSnapshot | None, rates: Rates) -> list[BrokerRow]:

@@ -11,6 +11,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import GroupOffset, list_group_offsets
 from kaspar.client.admin.groups import (
+    WITHOUT_MEMBERS,
     GroupDescription,
     GroupListing,
     GroupMember,
@@ -23,7 +24,6 @@ from kaspar.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from kaspar.console.problems import NotThere
 from kaspar.monitor.views import GroupLag, PartitionLag
 
-_INACTIVE = frozenset({"Empty", "Dead"})
 _NOT_OF_CONSUMERS = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT_GROUP_PROTOCOL})
 
 
@@ -125,7 +125,7 @@ def find_group(admin: Admin, group_id: str) -> GroupDescription | GroupListing:
 
 
 def is_active(group: GroupDescription | GroupListing) -> bool:
-    return group.state not in _INACTIVE
+    return group.state not in WITHOUT_MEMBERS
 
 
 def _listed_only(listing: GroupListing, partitions: tuple[PartitionView, ...], lag: GroupLag | None) -> GroupView:

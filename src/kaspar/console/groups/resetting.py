@@ -12,6 +12,7 @@ from typing import assert_never
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.base.sentences import some
 from kaspar.client.admin.group_offsets import alter_group_offsets
 from kaspar.client.admin.groups import GroupDescription, GroupListing, GroupType
 from kaspar.client.admin.session import Admin
@@ -20,9 +21,6 @@ from kaspar.console.groups.describing import find_group, is_active
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
 from kaspar.tools.consumer_groups.targets import Targets, at_time, shifted, within_log
 from kaspar.tools.log_offsets import ClusterLookups, GroupLookup, OffsetLookup
-
-_NAMED = 5
-"""So many of several things are named in a sentence."""
 
 
 class TargetKind(StrEnum):
@@ -135,7 +133,7 @@ def why_not(group: GroupDescription | GroupListing) -> str | None:
         return None
     who = ""
     if isinstance(group, GroupDescription) and group.members:
-        who = f", with the members {_several(sorted({each.client_id for each in group.members}))}"
+        who = f", with the members {some(sorted({each.client_id for each in group.members}))}"
     return f"The group is active (its state is {group.state}{who}). Stop its members first, then reset its offsets."
 
 
@@ -153,7 +151,7 @@ def targets_of(lookup: OffsetLookup, partitions: Collection[TopicPartition], tar
         case TargetKind.SHIFT:
             committed = lookup.committed()
             if missing := [str(where) for where in partitions if where not in committed]:
-                raise Unacceptable(f"Nothing is committed for {_several(missing)}, so there is nothing to shift.")
+                raise Unacceptable(f"Nothing is committed for {some(missing)}, so there is nothing to shift.")
             return shifted(lookup, partitions, _value(target, "The number of records"))
         case TargetKind.OFFSET:
             return within_log(lookup, dict.fromkeys(partitions, _at_least_zero(target, "The offset")))
@@ -184,12 +182,12 @@ def check_moves(lookup: OffsetLookup, moves: Sequence[Move]) -> None:
     """Raises Conflict if they do not fit what is committed now, or the log."""
     committed = lookup.committed()
     if changed := [each for each in moves if committed.get(each.where) != each.old]:
-        names = _several([str(each.where) for each in changed])
+        names = some(each.where for each in changed)
         raise Conflict(f"The committed offsets of {names} have changed since the preview: look at a new one.")
     partitions = [each.where for each in moves]
     starts, ends = lookup.earliest(partitions), lookup.latest(partitions)
     if outside := [each for each in moves if not starts[each.where] <= each.new <= ends[each.where]]:
-        names = _several([str(each.where) for each in outside])
+        names = some(each.where for each in outside)
         raise Conflict(f"The new offsets of {names} are no longer in the log: look at a new preview.")
 
 
@@ -214,11 +212,6 @@ def _at_least_zero(target: Target, what: str) -> int:
     return value
 
 
-def _several(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
-
-
 # --- which partitions -------------------------------------------------------------------------------------------------
 
 
@@ -236,9 +229,9 @@ def _chosen(leaders: Mapping[TopicPartition, int], scopes: Sequence[Scope]) -> l
 
 def _check_leaders(leaders: Mapping[TopicPartition, int], partitions: Collection[TopicPartition]) -> None:
     if missing := [str(where) for where in partitions if where not in leaders]:
-        raise NotThere(f"There is no partition {_several(missing)}, or you may not see it.")
+        raise NotThere(f"There is no partition {some(missing)}, or you may not see it.")
     if without := [str(where) for where in partitions if leaders[where] < 0]:
-        raise Conflict(f"No broker leads {_several(without)} now: try again when one does.")
+        raise Conflict(f"No broker leads {some(without)} now: try again when one does.")
 
 
 def _leaders(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, int]:

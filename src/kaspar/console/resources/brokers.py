@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from kaspar.client.admin.cluster import describe_with_fenced
 from kaspar.client.admin.configs import ConfigResource
 from kaspar.console import configs
-from kaspar.console.brokers.listing import BrokerRow, broker_rows, read_cluster
+from kaspar.console.brokers.listing import BrokerRow, broker_rows
 from kaspar.console.brokers.log_dirs import LogDirView, read_log_dirs
 from kaspar.console.configs import ConfigChanges, ConfigView
 from kaspar.console.http.endpoint import Call, changes, reads, watched
@@ -22,7 +23,7 @@ async def watched_brokers(call: Call, _: str) -> list[BrokerRow]:
 
 async def _rows(call: Call) -> list[BrokerRow]:
     monitor = call.context.monitor
-    return broker_rows(await call.shared("brokers", read_cluster), monitor.cluster, monitor.rates)
+    return broker_rows(await call.shared("brokers", describe_with_fenced), monitor.cluster, monitor.rates)
 
 
 @reads("/api/brokers/{broker}/log-dirs")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kaspar.base.errors import InvalidSetting
+from kaspar.base.sentences import some
 from kaspar.config import BrokerConfig, ClientMetricsConfig, GroupConfig, LogConfig, Setting
 from kaspar.metadata.image import CLUSTER_DEFAULT
 from kaspar.metadata.kraft.state import BROKER, CLIENT_METRICS, GROUP, TOPIC, KRaftState
@@ -69,9 +70,7 @@ def _resource(kind: int, resource: str) -> str:
 
 def listed(names: Collection[str]) -> str:
     """The first few, and how many more."""
-    shown = list(names)[:_NAMED]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return some(names, _NAMED)
 
 
 def counted(things: Sized, noun: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import describe_with_fenced
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription
 from kaspar.monitor.doctor.access import Access
@@ -23,7 +24,6 @@ from kaspar.monitor.doctor.finding import Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import BrokerSeen, GroupSeen, LogDirSeen, LogEnds, Observation
 from kaspar.monitor.doctor.observing.cluster import (
-    look_at_cluster,
     look_at_log_dirs,
     look_at_reassignments,
     look_at_topics,
@@ -72,7 +72,7 @@ class Doctor:
         itself cannot be described."""
         if everything:
             self._seldom = None
-        cluster = look_at_cluster(admin)
+        cluster = describe_with_fenced(admin)
         live = [node.node_id for node in cluster.nodes if not node.is_fenced]
         parts = Parts()
         with bounded(admin, TIMEOUT_S):

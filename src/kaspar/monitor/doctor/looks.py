@@ -1,6 +1,6 @@
 """Several looks at one cluster, one after the other: what checks that compare need."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kaspar.base.ids import TopicPartition
@@ -51,31 +51,3 @@ def _commit(observation: Observation, group_id: str, partition: TopicPartition) 
 def total_lag(observation: Observation, group_id: str) -> int:
     found = (_commit(observation, group_id, partition) for partition in observation.groups[group_id].committed)
     return sum(each.lag for each in found if each is not None)
-
-
-def some(names: Iterable[object], most: int = 5) -> str:
-    """The first few names: "a, b, c and 12 more"."""
-    listed = [str(name) for name in names]
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """1 partition, 2 partitions."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
-
-
-def bytes_text(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
-
-
-def duration_text(seconds: float) -> str:
-    """In the unit that fits: 40 s, 12 minutes, 5 hours, 3 days."""
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "minutes"), (172_800, 3600, "hours")):
-        if seconds < limit:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400:.0f} days"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.groups import WITHOUT_MEMBERS
 from kaspar.client.admin.topics import PartitionDescription, TopicDescription
 from kaspar.monitor.doctor.access import Access
 from kaspar.monitor.scraping.exposition import Sample
@@ -60,7 +61,7 @@ class GroupSeen:
 
     @property
     def has_members(self) -> bool:
-        return self.state not in ("Empty", "Dead")
+        return self.state not in WITHOUT_MEMBERS
 
 
 class LogEnds(NamedTuple):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import GroupOffset, GroupOffsets
-from kaspar.client.admin.groups import GroupListing
+from kaspar.client.admin.groups import WITHOUT_MEMBERS, GroupListing
 from kaspar.client.admin.timestamps import RecordAt
-from kaspar.monitor.lag.reading import NO_MEMBERS, WITHOUT_MEMBERS, Members, OffsetsRead
+from kaspar.monitor.lag.reading import NO_MEMBERS, Members, OffsetsRead
 from kaspar.monitor.lag.rules import Thresholds, completeness, group_status, partition_status
 from kaspar.monitor.lag.windows import CommitWindow, EndWindow, WindowSize, lags
 from kaspar.monitor.views import GroupLag, PartitionLag

@@ -22,9 +22,6 @@ from kaspar.monitor.lag.windows import Ends
 from kaspar.monitor.views import Owner
 from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
-"""The states of groups that only have offsets."""
-
 
 @dataclass(frozen=True, slots=True)
 class Members:

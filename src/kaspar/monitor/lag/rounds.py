@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from kaspar.base.clock import Clock
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.groups import WITHOUT_MEMBERS
 from kaspar.client.admin.session import Admin
 from kaspar.monitor.lag.book import LagBook
 from kaspar.monitor.lag.evaluation import EvaluationRules, Evaluator
-from kaspar.monitor.lag.reading import WITHOUT_MEMBERS, GroupFilter, OffsetsRead, read_members, read_offsets
+from kaspar.monitor.lag.reading import GroupFilter, OffsetsRead, read_members, read_offsets
 from kaspar.monitor.lag.rules import Thresholds
 from kaspar.monitor.lag.times import IndexTimes
 from kaspar.monitor.lag.windows import Ends

@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import alter_group_offsets
-from kaspar.client.admin.groups import GroupDescription, GroupType, describe_consumer_groups, list_groups
+from kaspar.client.admin.groups import (
+    WITHOUT_MEMBERS,
+    GroupDescription,
+    GroupType,
+    describe_consumer_groups,
+    list_groups,
+)
 from kaspar.client.admin.session import Admin
 from kaspar.tools.command_line import CommandFailed, is_given, read_file
 from kaspar.tools.consumer_groups.listing import group_ids_of
@@ -48,7 +54,7 @@ def _why_not(group_id: str, group: GroupDescription | Refused, *, is_streams: bo
     """Why the offsets of a group cannot be reset, or None. A group that does not exist is created by its offsets."""
     if is_streams:
         return f"Group '{group_id}' is a streams group. Use kafka-streams-groups.sh to reset its offsets."
-    if isinstance(group, Refused) or group.state in ("Empty", "Dead"):
+    if isinstance(group, Refused) or group.state in WITHOUT_MEMBERS:
         return None
     return (
         f"Assignments can only be reset if the group '{group_id}' is inactive, but the current state is {group.state}."

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kaspar.base.sentences import bytes_text, counted, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, bytes_text, counted, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Observation
 
 SKEW_RATIO: Final = 1.5

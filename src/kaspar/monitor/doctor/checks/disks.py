@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.base.sentences import bytes_text, duration_text, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, bytes_text, duration_text, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import LogDirSeen, Observation
 
 FREE_RATIO: Final = 0.05

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kaspar.base.sentences import counted, some
 from kaspar.client.admin.topics import TopicDescription
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, counted, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import OFFSETS_TOPIC, SCHEMAS_TOPIC, TRANSACTIONS_TOPIC, Observation
+from kaspar.monitor.doctor.plans import WANTED_REPLICAS
 
-WANTED_REPLICAS: Final = 3
 _INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SCHEMAS_TOPIC)
 
 

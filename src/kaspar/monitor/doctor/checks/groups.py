@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.base.sentences import counted, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, counted, some, total_lag
+from kaspar.monitor.doctor.looks import Looks, total_lag
 from kaspar.monitor.lag.rules import had_no_lag, has_stalled, lag_never_decreased
 
 LOOKS: Final = 3

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
+from kaspar.base.sentences import some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Observation, PageSeen
 from kaspar.quotas.entities import QuotaEntity
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.base.sentences import counted, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, counted, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Observation
 
 CATCH_UP_S: Final = 30.0

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.base.sentences import bytes_text, counted, duration_text, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, bytes_text, counted, duration_text, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Observation
 
 USED_UP: Final = 0.8

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kaspar.base.sentences import some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
 from kaspar.monitor.doctor.listeners import Listener, listeners_of
-from kaspar.monitor.doctor.looks import Looks, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Settings
 
 DAY_MS: Final = 24 * 3600 * 1000

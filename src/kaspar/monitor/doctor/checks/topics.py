@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
+from kaspar.base.sentences import duration_text, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, duration_text, some
+from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Observation
 
 SMALL_SEGMENT_BYTES: Final = 100 << 20

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kaspar.base.sentences import counted, duration_text, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, counted, duration_text, some
+from kaspar.monitor.doctor.looks import Looks
 
 LONG_MS: Final = 5 * 60_000
 """An open transaction is long after this time: consumers see nothing of its partitions for so long."""

@@ -1,26 +1,17 @@
-"""Brokers, topics, log directories and features."""
+"""Topics, reassignments, log directories and features."""
 
 from collections.abc import Iterable
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin.cluster import ClusterDescription, describe_cluster
 from kaspar.client.admin.log_dirs import describe_log_dirs
 from kaspar.client.admin.reassignments import list_reassignments
 from kaspar.client.admin.session import Admin, refuse
 from kaspar.client.admin.topics import TopicDescription, describe_topics_by_metadata
-from kaspar.client.core import API_VERSIONS_REQUEST, UnsupportedByPeer
+from kaspar.client.core import API_VERSIONS_REQUEST
 from kaspar.monitor.doctor.observation import FeaturesSeen, LogDirSeen
 from kaspar.monitor.doctor.observing.parts import Parts
 from kaspar.protocol.messages.api_versions import ApiVersionsResponse
-
-
-def look_at_cluster(admin: Admin) -> ClusterDescription:
-    """With brokers that are registered and do not serve, if the cluster reports them."""
-    try:
-        return describe_cluster(admin, include_fenced_brokers=True)
-    except UnsupportedByPeer:  # before KIP-1073
-        return describe_cluster(admin)
 
 
 def look_at_topics(admin: Admin) -> dict[str, TopicDescription]:
