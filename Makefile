@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark monitor-soak bench bench-cluster bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate screenshots clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark monitor-soak bench bench-cluster bench-console bench-registry bench-scale bench-security bench-spark bench-streams bench-tools bench-up wheel docs lock generate screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -72,6 +72,9 @@ bench: install ## The same load against Kaspar and Apache Kafka, with ratios
 
 bench-cluster: install ## The same load against three brokers of Kaspar and of Apache Kafka, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.cluster $(BENCH_ARGUMENTS)
+
+bench-console: install ## The console's views in a browser, on a cluster with 10,000 topics, and what open pages cost
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.console $(BENCH_ARGUMENTS)
 
 bench-registry: install ## The schema registry beside Apicurio's, with ratios, and the REST proxy
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.registry $(BENCH_ARGUMENTS)

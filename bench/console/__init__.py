@@ -1,1 +1,1 @@
-"""How quick the console's views are on a large cluster, seen from a browser."""
+"""`make bench-console`: how quick the console is on a large cluster, seen from a browser, and what open pages cost."""

@@ -1,76 +1,83 @@
-"""`python -m bench.console`: opens every view of the console in Chromium, on a cluster with 10,000 topics and 1,000
-groups, and prints how long each takes from the click until its content is there. The goal is 300 ms."""
+"""`python -m bench.console`: the command line, the rounds, and what a run prints and writes."""
 
-import argparse
-import statistics
+import platform
 import sys
-from typing import Final
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
-from playwright.sync_api import Page
-
-from kaspar.base.ids import TopicPartition
-from kaspar.client.admin.creation import NewTopic, create_topics
-from kaspar.client.admin.group_offsets import alter_group_offsets
-from kaspar.client.admin.session import Admin, raise_first
-from tests.browser.console import running_console
-from tests.browser.screenshots import views
+from bench import report
+from bench.command import compared_parser, run_compared
+from bench.console.cases import ConsoleBench, ConsoleCase, all_cases
+from bench.console.cluster import LargeCluster, large_cluster, running_cluster
+from bench.console.contents import Contents
+from bench.meters import MachineUse, cpu_seconds
+from bench.rows import chosen
+from bench.runner import Results, run_in_turn
+from bench.up.case import Program
 from tests.peers.chromium import chromium
 
-_GOAL_MS: Final = 300
-_ROUNDS: Final = 5
-_BATCH: Final = 500
-_MORE: Final = {"a topic": "#/topics/topic-00001", "a topic's settings": "#/topics/topic-00001?tab=settings"}
-
-_MEASURE: Final = """async (address) => {
-    const shown = () => document.querySelector("main h1, main [role=alert]");
-    const isThere = () => !document.querySelector("main .loading") && shown();
-    location.hash = "#/nothing";
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    const started = performance.now();
-    location.hash = address;
-    const before = document.querySelector("main h1");
-    do {
-        await new Promise((resolve) => requestAnimationFrame(resolve));
-    } while (document.querySelector("main h1") === before || !isThere());
-    return performance.now() - started;
-}"""
-"""Milliseconds from the change of the address until nothing of the view is loading any more."""
+_PROGRAM = "python -m bench.console"
+_ROUNDS = 5
+_QUICK_SCALE = 0.25
 
 
-def fill(bootstrap_servers: str, topics: int, groups: int) -> None:
-    with Admin(bootstrap_servers) as admin:
-        names = [f"topic-{number:05}" for number in range(topics)]
-        for first in range(0, topics, _BATCH):
-            created = create_topics(admin, [NewTopic(name, 1, 1) for name in names[first : first + _BATCH]])
-            raise_first(created.values())
-        for number in range(groups):
-            alter_group_offsets(admin, f"group-{number:04}", {TopicPartition(names[number % topics], 0): 0})
-
-
-def measure(page: Page, addresses: dict[str, str], rounds: int) -> bool:
-    """Prints a line for each view. Whether all are within the goal."""
-    is_quick = True
-    for name, address in addresses.items():
-        page.evaluate(_MEASURE, address)  # its files are loaded once
-        times = [page.evaluate(_MEASURE, address) for _ in range(rounds)]
-        median = statistics.median(times)
-        is_quick &= median <= _GOAL_MS
-        print(f"{name:24} {median:7.0f} ms   (from {min(times):.0f} to {max(times):.0f})", flush=True)
-    return is_quick
+@contextmanager
+def _cluster(contents: Contents, running: Path | None) -> Iterator[LargeCluster]:
+    if running is not None:
+        yield running_cluster(contents, running)
+        return
+    with large_cluster(contents) as cluster:
+        yield cluster
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.console", description=__doc__)
-    parser.add_argument("--topics", type=int, default=10_000)
-    parser.add_argument("--groups", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=_ROUNDS)
-    chosen = parser.parse_args()
-    with running_console(registry=True) as console, chromium() as browser:
-        fill(console.broker.bootstrap_servers, chosen.topics, chosen.groups)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        console.open(page)
-        is_quick = measure(page, {**views(page), **_MORE}, chosen.rounds)
-    return 0 if is_quick else 1
+    parser = compared_parser(
+        _PROGRAM,
+        "The console's views on a large cluster, in Chromium, and what open pages cost.",
+        rounds=_ROUNDS,
+        example="views,mess*",
+        quick="a quarter",
+    )
+    parser.add_argument("--topics", type=int, default=10_000, metavar="N", help="(default 10000)")
+    parser.add_argument("--groups", type=int, default=1_000, metavar="N", help="(default 1000)")
+    parser.add_argument("--subjects", type=int, default=300, metavar="N", help="(default 300)")
+    parser.add_argument("--records", type=int, metavar="N", help="of the big topic (default 100 million)")
+    parser.add_argument("--running", type=Path, metavar="FOLDER", help="a cluster that 'kaspar up' runs, filled before")
+    arguments = parser.parse_args()
+    scale = _QUICK_SCALE if arguments.quick else 1.0
+    records = arguments.records or int(100_000_000 * scale)
+    contents = Contents(arguments.topics, arguments.groups, arguments.subjects, records)
+    cases = chosen(all_cases(), arguments.only)
+    rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
+
+    def run() -> tuple[Results, str]:
+        began = time.monotonic()
+        others: list[float] = []
+        with _cluster(contents, arguments.running) as cluster, chromium() as browser:
+            bench, version = ConsoleBench(cluster, browser, scale), browser.version
+
+            def measure(case: ConsoleCase, side: Program) -> Mapping[str, float]:
+                machine, used_s = MachineUse.now(), _used_s(cluster)
+                values = case.measure(bench)
+                others.append(MachineUse.now().others_share_since(machine, _used_s(cluster) - used_s))
+                return values
+
+            results = run_in_turn(cases, rounds, measure)
+        lines = [
+            *report.run_and_machine(_PROGRAM, (time.monotonic() - began) / 60),
+            f"Linux {platform.release()}; Python {platform.python_version()}; Chromium {version}; rounds: {rounds}",
+            f"`kaspar up`, data on a tmpfs: {contents}",
+            *report.shares_of_others(others),
+        ]
+        return results, "\n".join(f"- {line}" for line in lines)
+
+    return run_compared(arguments, cases, run, section="console")
+
+
+def _used_s(cluster: LargeCluster) -> float:
+    return cpu_seconds(cluster.broker_pid) + cpu_seconds(cluster.services_pid)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Browser, Error, Page
@@ -9,44 +10,22 @@ from playwright.sync_api import Browser, Error, Page
 from bench.console.visits import Visit
 from bench.programs import LoadError
 
+_HELPERS: Final = Path(__file__).with_name("page.js")
 _PATIENCE_MS: Final = 30_000
-
-HELPERS: Final = """
-    const main = () => document.querySelector("main");
-    const has = (selector) => main()?.querySelector(selector) != null;
-    const title = () => main()?.querySelector("h1")?.textContent;
-    const isComplete = (heading, selector) =>
-        (!heading || title() === heading) && has(selector) && !has(".loading") && !main().textContent.includes("Loading…");
-    const rows = () => main().querySelectorAll("tbody tr[data-row]");
-    const rowCount = () => rows().length;
-    const firstRow = () => rows()[0]?.textContent.replace(/^[▸▾ ]+/, "") ?? "";
-    const click = (selector) => document.querySelector(selector).click();
-    const clickText = (selector, text) =>
-        [...main().querySelectorAll(selector)].find((each) => each.textContent.includes(text)).click();
-    const type = (label, text) => {
-        const field = main().querySelector(`[aria-label="${label}"]`);
-        field.value = text;
-        field.dispatchEvent(new InputEvent("input", { bubbles: true }));
-    };
-    const until = async (isSo) => {
-        const deadline = performance.now() + %d;
-        while (!isSo()) {
-            if (performance.now() > deadline) throw new Error(`not shown: ${title()}`);
-            await new Promise(requestAnimationFrame);
-        }
-    };
-""" % (_PATIENCE_MS - 5_000)
-
-_FIRST: Final = "async () => { %s await until(() => isComplete('Overview', '.figures')); return performance.now(); }"
-_VISIT: Final = """async () => {
-    %s
+_FIRST: Final = "async () => { await until(() => isComplete('Overview', '.figures')); return performance.now(); }"
+_BEGIN: Final = """async () => {{
+    location.hash = "#/nothing";
+    await until(() => title() === "Not found");
+    location.hash = "{at}";
+    await until(() => {is_ready});
+}}"""
+_VISIT: Final = """async () => {{
     const before = firstRow();
     const started = performance.now();
-    %s;
-    await until(() => %s);
+    {act};
+    await until(() => {shown});
     return performance.now() - started;
-}"""
-_READY: Final = "async () => { %s await until(() => %s); }"
+}}"""
 
 
 class ConsolePage:
@@ -60,28 +39,28 @@ class ConsolePage:
         """Milliseconds from the start of the navigation until the overview is there with its figures."""
         with _failing("the overview"):
             self._page.goto(f"{self._url}/#/", wait_until="commit")
-            return float(self._page.evaluate(_FIRST % HELPERS))
+            return float(self._page.evaluate(_FIRST))
 
     def reload(self) -> float:
         """As `open`, with the page's files in the browser's cache."""
         with _failing("the overview"):
             self._page.reload(wait_until="commit")
-            return float(self._page.evaluate(_FIRST % HELPERS))
+            return float(self._page.evaluate(_FIRST))
 
     def visit(self, visit: Visit) -> float:
         """Milliseconds from the click until a frame has what must be shown."""
         with _failing(visit.title):
-            self._page.evaluate("(address) => { location.hash = '#/nothing'; location.hash = address; }", visit.begins_at)
-            self._page.evaluate(_READY % (HELPERS, visit.is_ready))
-            return float(self._page.evaluate(_VISIT % (HELPERS, visit.act, visit.shown)))
+            self._page.evaluate(_BEGIN.format(at=visit.begins_at, is_ready=visit.is_ready))
+            return float(self._page.evaluate(_VISIT.format(act=visit.act, shown=visit.shown)))
 
 
 @contextlib.contextmanager
 def new_page(browser: Browser, url: str) -> Iterator[ConsolePage]:
     """In a window that has loaded nothing yet."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(_PATIENCE_MS)
     try:
+        context.set_default_timeout(_PATIENCE_MS)
+        context.add_init_script(path=_HELPERS)
         yield ConsolePage(context.new_page(), url)
     finally:
         context.close()

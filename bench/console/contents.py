@@ -5,7 +5,7 @@ import json
 import random
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -27,8 +27,7 @@ from kaspar.records.layout import BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT
 from kaspar.records.record import Record
 
 BIG_TOPIC: Final = "clicks"
-_BIG: Final = TopicPartition(BIG_TOPIC, 0)
-_BATCH_RECORDS: Final = 10_000
+BATCH_RECORDS: Final = 10_000
 _DAY_MS: Final = 86_400_000
 _CREATED_AT_ONCE: Final = 500
 _COMMITTED_BY_A_GROUP: Final = 5
@@ -52,13 +51,13 @@ class Contents:
 
     @property
     def batches(self) -> int:
-        return self.records // _BATCH_RECORDS
+        return self.records // BATCH_RECORDS
 
     def __str__(self) -> str:
         return (
             f"{self.topics:,} topics of one partition and one record, {self.groups:,} groups that have each committed "
             f"{_COMMITTED_BY_A_GROUP} partitions, {self.subjects:,} subjects, and a topic of "
-            f"{self.batches * _BATCH_RECORDS:,} records in batches of {_BATCH_RECORDS:,}"
+            f"{self.batches * BATCH_RECORDS:,} records in batches of {BATCH_RECORDS:,}"
         )
 
 
@@ -66,10 +65,11 @@ def fill(contents: Contents, bootstrap_servers: str, registry_url: str) -> None:
     with Admin(bootstrap_servers) as admin:
         names = [contents.topic(number) for number in range(contents.topics)]
         for first in range(0, len(names), _CREATED_AT_ONCE):
-            some = [NewTopic(name, 1, 1) for name in names[first : first + _CREATED_AT_ONCE]]
-            raise_first(create_topics(admin, some).values())
+            some = names[first : first + _CREATED_AT_ONCE]
+            raise_first(create_topics(admin, [NewTopic(name, 1, 1) for name in some]).values())
+            _write_first_records(admin.client, some)
         raise_first(create_topics(admin, [NewTopic(BIG_TOPIC, 1, 1)]).values())
-        _write(contents, admin.client)
+        _write_big_topic(admin.client, contents.batches)
         for number in range(contents.groups):
             read = {
                 TopicPartition(contents.topic(number * 7 + each), 0): each % 2 for each in range(_COMMITTED_BY_A_GROUP)
@@ -78,18 +78,21 @@ def fill(contents: Contents, bootstrap_servers: str, registry_url: str) -> None:
     _register(registry_url, contents.subjects)
 
 
-def _write(contents: Contents, client: Client) -> None:
-    """One record to each topic, so that the brokers' pages have lines for all of them; then the big topic."""
-    now_ms = int(time.time() * 1000)
+def _write_first_records(client: Client, topics: Iterable[str]) -> None:
+    """One to each, so that the brokers' metrics pages have lines for all topics."""
+    batch = build_batch([Record(int(time.time() * 1000), b"first", b"{}")])
     with RawProducer(client, producer=None) as producer:
-        for number in range(contents.topics):
-            where = TopicPartition(contents.topic(number), 0)
-            producer.partitions_of(where.topic)
-            producer.send([(where, memoryview(build_batch([Record(now_ms, b"first", b"{}")])))])
+        for topic in topics:
+            producer.partitions_of(topic)
+            producer.send([(TopicPartition(topic, 0), memoryview(bytearray(batch)))])
         producer.flush()
+
+
+def _write_big_topic(client: Client, batches: int) -> None:
+    with RawProducer(client, producer=None) as producer:
         producer.partitions_of(BIG_TOPIC)
-        for batch in _batches(contents.batches, now_ms - _DAY_MS):
-            producer.send([(_BIG, memoryview(batch))])
+        for batch in _batches(batches, int(time.time() * 1000) - _DAY_MS):
+            producer.send([(TopicPartition(BIG_TOPIC, 0), memoryview(batch))])
         producer.flush()
 
 
@@ -99,11 +102,11 @@ def _batches(count: int, since_ms: int) -> Iterator[bytearray]:
     length_ms = _DAY_MS // max(1, count)
     records = [
         Record(
-            number * length_ms // _BATCH_RECORDS,
+            number * length_ms // BATCH_RECORDS,
             f"user-{rng.randrange(1_000_000):06}".encode(),
             json.dumps({"page": rng.randrange(500), "ms": rng.randrange(3000), "ok": rng.random() < 0.9}).encode(),
         )
-        for number in range(_BATCH_RECORDS)
+        for number in range(BATCH_RECORDS)
     ]
     pattern = build_batch(records, codec=Codec.ZSTD)
     for number in range(count):

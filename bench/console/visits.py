@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.console.contents import BIG_TOPIC, Contents
+from bench.console.contents import BATCH_RECORDS, BIG_TOPIC, Contents
 
 _PAGE_ROWS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """`act` and `shown` are JavaScript, with the helpers of `browser.HELPERS`."""
+    """`act` and `shown` are JavaScript, with the helpers of `page.js`."""
 
     name: str
     title: str
@@ -92,14 +92,14 @@ def topics(contents: Contents, number: int) -> Sequence[Visit]:
             "its consumers",
             *at_topic,
             "clickText('[role=tab]', 'Consumers')",
-            "isComplete('', '[role=tabpanel]') && has('[aria-label^=\"Groups that read\"], [role=tabpanel] p.state')",
+            f"isComplete('{one}', '[aria-label^=\"Groups that read\"], [role=tabpanel] p.state')",
         ),
         Visit(
             "topic_settings",
             "its settings",
             *at_topic,
             "clickText('[role=tab]', 'Settings')",
-            "isComplete('', '[role=tabpanel]') && rowCount() > 20",
+            f"isComplete('{one}', '[role=tabpanel]') && rowCount() > 20",
         ),
     )
 
@@ -146,13 +146,13 @@ def groups_and_more(contents: Contents, number: int) -> Sequence[Visit]:
             "#/schemas",
             "isComplete('Schemas', 'tbody tr')",
             f"click('tbody tr:nth-child({1 + number % 40}) a')",
-            "!isComplete('Schemas', 'h1') && isComplete('', 'h1') && has('main pre, main code')",
+            "title() !== 'Schemas' && isComplete(title(), 'pre, code')",
         ),
     )
 
 
 def messages(contents: Contents, number: int) -> Sequence[Visit]:
-    last = contents.batches * 10_000
+    last = contents.batches * BATCH_RECORDS
     middle = last // 2 + number * 12_345
     address = f"#/messages/{BIG_TOPIC}"
     at_newest = (address, f"rowCount() === {_PAGE_ROWS} && has('[aria-label=\"Offset {last - 1} of partition 0\"]')")

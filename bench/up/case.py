@@ -1,31 +1,25 @@
 """One start of `kaspar up` in an empty folder: until its brokers serve, until all is ready, and a minute idle."""
 
 import importlib.metadata
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench.command import TMPFS
 from bench.meters import MachineUse, cpu_seconds, proportional_bytes, resident_bytes
-from bench.programs import LoadError
 from bench.rows import Better, Row
-from bench.sides import KASPAR_ENVIRONMENT, Role
+from bench.sides import Role
+from bench.up.process import UpProcess
 from kaspar.supervisor.plan import HOST
 from kaspar.supervisor.ports import consecutive_free_ports
 from kaspar.supervisor.readiness import Contact, view_of
 from kaspar.web.catalogue import SERVICES
 
-_START_S: Final = 120.0
-_STOP_S: Final = 60.0
-_POLL_S: Final = 0.01
+ANY_PORTS: Final = tuple(word for name in SERVICES for word in (f"--{name}-port", "0"))
 _SETTLE_S: Final = 15.0
 """What a start leaves to do: the canary's topic, the first rounds of the monitor."""
 _MB: Final = 1e6
@@ -73,12 +67,11 @@ class UpCase:
 
     def _measure(self, folder: Path) -> list[float]:
         ports = consecutive_free_ports(self._brokers)
-        output = folder / "output"
-        began = time.monotonic()
-        process = _start(folder / "cluster", ports, output)
+        size = ["--brokers", str(len(ports))] if len(ports) > 1 else []
+        process = UpProcess(folder, ["--port", str(ports[0]), *size, *ANY_PORTS])
         try:
-            brokers_s = _seconds_until(lambda: _all_serve(ports), began, process, output)
-            ready_s = _seconds_until(lambda: b"Ready after" in output.read_bytes(), began, process, output)
+            brokers_s = process.seconds_until(lambda: _all_serve(ports))
+            ready_s = process.seconds_until_ready()
             time.sleep(_SETTLE_S)
             cpu_before, machine_before = cpu_seconds(process.pid), MachineUse.now()
             time.sleep(self._idle_s)
@@ -86,32 +79,9 @@ class UpCase:
             self.others_shares.append(MachineUse.now().others_share_since(machine_before, used_s))
             resident, proportional = resident_bytes(process.pid), proportional_bytes(process.pid)
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(_STOP_S)
+            process.stop()
         return [brokers_s, ready_s, resident / _MB, proportional / _MB, 100 * used_s / self._idle_s]
-
-
-def _start(folder: Path, ports: Sequence[int], output: Path) -> "subprocess.Popen[bytes]":
-    size = ["--brokers", str(len(ports))] if len(ports) > 1 else []
-    any_ports = [word for name in SERVICES for word in (f"--{name}-port", "0")]
-    command = [sys.executable, "-m", "kaspar.cli.main", "up", "--dir", str(folder), "--port", str(ports[0])]
-    with output.open("wb") as file:
-        return subprocess.Popen(
-            [*command, *size, *any_ports],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **KASPAR_ENVIRONMENT},
-        )
 
 
 def _all_serve(ports: Sequence[int]) -> bool:
     return all(view_of(Contact(f"{HOST}:{port}")) is not None for port in ports)
-
-
-def _seconds_until(is_so: Callable[[], bool], began: float, process: "subprocess.Popen[bytes]", output: Path) -> float:
-    while not is_so():
-        if process.poll() is not None or time.monotonic() - began > _START_S:
-            raise LoadError(f"kaspar up is not ready: {output.read_text(errors='replace')[-500:]}")
-        time.sleep(_POLL_S)
-    return time.monotonic() - began
