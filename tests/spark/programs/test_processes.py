@@ -46,24 +46,23 @@ def test_the_program_goes_on_until_sigterm_and_then_ends_its_batch(
         assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
 
 
-@pytest.mark.timeout(300)  # two or three starts of Spark
-@pytest.mark.parametrize("loses_folder", [False, True], ids=["folder kept", "folder lost"])
-@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(900)))])
+@pytest.mark.timeout(300)  # three starts of Spark
+@pytest.mark.parametrize("rounds", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(1800)))])
 def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
-    broker: KasparProcess, topics: Topics, tmp_path: Path, kills: int, loses_folder: bool
+    broker: KasparProcess, topics: Topics, tmp_path: Path, rounds: int
 ) -> None:
-    """Without its folder the program goes on behind the last batch that it has published."""
+    """Killed, it goes on with its folder; killed again, without it, behind the last batch that it has published."""
     rng = random.Random(1)
     lines = topics.create(partitions=2)
-    wanted = produce(topics, lines, rng, 2000)
+    wanted = produce(topics, lines, rng, 1000)
     topics.create(name=f"{lines}-counts", partitions=2)
-    for _ in range(kills):
+    for loses_folder in (False, True) * rounds:
         before = len(topics.read(f"{lines}-counts"))
         with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
             _wait_for_more(topics, lines, before)
             time.sleep(rng.random() / 2)  # into the middle of a batch, most likely
             running.kill()
-        wanted += produce(topics, lines, rng, 200)
+        wanted += produce(topics, lines, rng, 400)
         if loses_folder:
             shutil.rmtree(tmp_path / f"app-{lines}")
             _set_back(broker, f"app-{lines}", lines)
@@ -71,18 +70,20 @@ def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
         _check_end(running, topics, lines, wanted)
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(900)))])
 def test_results_are_as_if_nothing_had_happened_when_workers_are_killed(
-    broker: KasparProcess, topics: Topics, tmp_path: Path
+    broker: KasparProcess, topics: Topics, tmp_path: Path, kills: int
 ) -> None:
     """Spark starts others, and repeats their tasks; where that does not help, the query is started again."""
     rng = random.Random(2)
     lines = topics.create(partitions=2)
     topics.create(name=f"{lines}-counts", partitions=2)
-    wanted = produce(topics, lines, rng, 1000)
+    wanted = produce(topics, lines, rng, 400)
     with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
-        for _ in range(3):
+        for _ in range(kills):
             before = len(topics.read(f"{lines}-counts"))
-            wanted += produce(topics, lines, rng, 200)
+            wanted += produce(topics, lines, rng, 100)
             _wait_for_more(topics, lines, before)
             time.sleep(rng.random() / 4)
             workers = [each for each in running.processes() if each.is_python_worker]

@@ -30,8 +30,9 @@ STORES = ("sums", "counts")
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Its worker has room for two executors."""
     (folder := tmp_path / "cluster").mkdir()
-    yield start(ClusterPlan(folder=folder, workers=2, cores=1, memory="1g", port=free_port()))
+    yield start(ClusterPlan(folder=folder, workers=1, cores=2, memory="1g", port=free_port()))
     stop(folder)
 
 
@@ -42,7 +43,7 @@ def test_a_repeated_batch_is_byte_identical_on_other_executors(
 ) -> None:
     """Executors are killed in the middle of batches, and all of them between the tasks of a batch and its decision.
     Those that repeat the batches have nothing of the state but its changelogs."""
-    batches = UNDECIDED + 2 * kills + 2
+    batches = UNDECIDED + 2 * kills + 1
     messages = _messages(random.Random(kills), batches * BATCH_SIZE, kills)
     events = topics.create(partitions=PARTITIONS)
     topics.produce(events, messages)
@@ -75,7 +76,7 @@ def test_a_repeated_batch_is_byte_identical_on_other_executors(
 def _messages(rng: random.Random, count: int, kills: int) -> list[Message]:
     """Every source partition has all keys, and its times go back now and then, so that some records are late."""
     now_ms = time.time_ns() // 1_000_000
-    fatal = {BATCH_SIZE * (UNDECIDED + 2 * (number + 1)) + BATCH_SIZE // 2 for number in range(kills)}
+    fatal = {BATCH_SIZE * (UNDECIDED + 2 * number + 1) + BATCH_SIZE // 2 for number in range(kills)}
     return [
         Message(
             f"{FATAL if number in fatal else 'value'}-{number}".encode(),
