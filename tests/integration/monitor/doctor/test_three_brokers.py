@@ -22,6 +22,7 @@ def cluster() -> Iterator[Cluster]:
         "offsets.topic.num.partitions": "3",
         "transaction.state.log.num.partitions": "3",
         "auto.leader.rebalance.enable": "false",
+        "zookeeper.session.timeout.ms": "2000",  # how soon a killed broker is known to be gone
     }
     with Cluster(brokers=3, overrides=overrides, metrics=True) as running:
         yield running
