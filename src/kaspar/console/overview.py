@@ -60,10 +60,10 @@ def overview_of(
     groups: Mapping[str, GroupLag],
     canary: CanaryReport | None,
     *,
-    visible_topics: Collection[str] | None,
+    visible_topics: Mapping[str, int] | None,
     visible_groups: Collection[str] | None,
 ) -> Overview:
-    """`None` as what is visible stands for everything."""
+    """`None` as what is visible stands for everything. Topics come with their numbers of partitions."""
     shown = [each for each in groups.values() if visible_groups is None or each.group in visible_groups]
     worst = sorted(
         (each for each in shown if each.status > Status.OK), key=lambda each: (-each.status, -each.total_lag)
@@ -75,7 +75,7 @@ def overview_of(
         cluster.fenced_brokers,
         cluster.controller_id,
         cluster.topics if visible_topics is None else len(visible_topics),
-        cluster.partitions,
+        cluster.partitions if visible_topics is None else sum(visible_topics.values()),
         _in_trouble(cluster.under_replicated, visible_topics),
         _in_trouble(cluster.offline, visible_topics),
         len(shown),

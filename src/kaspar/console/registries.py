@@ -35,7 +35,8 @@ class CallersRegistry:
         self._reader = RecordReader(self.client)
         self._monotonic = monotonic
         self._asks_again_at = 0.0
-        self._subjects: BoundedCache[int, tuple[str, int] | None] = BoundedCache(_SUBJECTS, lifetime_s=60.0)
+        self._subjects: BoundedCache[int, tuple[tuple[str, int], ...]] = BoundedCache(_SUBJECTS, lifetime_s=60.0)
+        """By schema: the first subject that has it, and its version there; empty if none has, or may be seen."""
 
     def decode(self, data: bytes, headers: Headers, *, is_key: bool) -> Decoded:
         """Raises SerializationError, and RegistryUnavailable at once for a while after it could not be reached: a page
@@ -51,14 +52,18 @@ class CallersRegistry:
     def subject_of(self, schema_id: int) -> tuple[str, int] | None:
         """A subject that has the schema, and its version there: the first one, if there are more."""
         known = self._subjects.get(schema_id)
-        if known is None and self._monotonic() >= self._asks_again_at:
+        if known is None:
+            if self._monotonic() < self._asks_again_at:
+                return None
             try:
                 found = self.requests.request("GET", f"/schemas/ids/{schema_id}/versions", {})
-                known = next(((each["subject"], int(each["version"])) for each in found), None)
-            except (RegistryError, KeyError, TypeError, ValueError):
+                known = tuple((each["subject"], int(each["version"])) for each in found[:1])
+            except RegistryUnavailable:
                 return None
+            except (RegistryError, KeyError, TypeError, ValueError):
+                known = ()
             self._subjects.put(schema_id, known)
-        return known
+        return known[0] if known else None
 
     def request(self, method: str, path: str, parameters: Mapping[str, str] | None = None, body: Any = None) -> Any:
         """The JSON of the response. Raises RegistryError."""

@@ -1,5 +1,6 @@
 """The console as a service that a host starts, serves and stops (kaspar.web.hosting)."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from kaspar.base.clock import Clock, SystemClock
@@ -90,7 +91,8 @@ class ConsoleServer:
             *record_endpoints(),
             events_endpoint(CHANNELS, max_pages=settings.kaspar_console_max_pages),
         )
-        hosts = AllowedHosts(self.listeners, settings.kaspar_console_allowed_hosts)
+        # It looks up the name of this machine, which may take as long as a name server does.
+        hosts = await asyncio.to_thread(AllowedHosts, self.listeners, settings.kaspar_console_allowed_hosts)
         self._app = Guard(make_app(context, endpoints, Assets.of_package()), hosts)
 
     async def stop(self) -> None:

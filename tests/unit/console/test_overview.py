@@ -32,7 +32,7 @@ GROUPS = {
 }
 
 
-def _seen(topics: set[str] | None = None, groups: set[str] | None = None) -> Overview:
+def _seen(topics: dict[str, int] | None = None, groups: set[str] | None = None) -> Overview:
     return overview_of(CLUSTER, GROUPS, None, visible_topics=topics, visible_groups=groups)
 
 
@@ -49,8 +49,9 @@ def test_partitions_in_trouble_are_counted_with_the_names_of_their_topics() -> N
 
 
 def test_what_a_caller_may_not_describe_is_neither_named_nor_counted() -> None:
-    seen = _seen({"orders"}, {"fine", "slow"})
-    assert (seen.topics, seen.under_replicated.count, seen.under_replicated.examples) == (1, 2, ("orders",))
+    seen = _seen({"orders": 2}, {"fine", "slow"})
+    assert (seen.topics, seen.partitions) == (1, 2)
+    assert (seen.under_replicated.count, seen.under_replicated.examples) == (2, ("orders",))
     assert (seen.offline.count, seen.offline.examples) == (0, ())
     assert [each.group for each in seen.worst_groups] == ["slow"]
     assert (seen.groups, seen.groups_in_trouble) == (2, 1)

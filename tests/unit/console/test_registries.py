@@ -89,6 +89,15 @@ def test_after_it_could_not_be_reached_records_are_shown_without_it_for_a_while(
     registry.close()
 
 
+def test_a_schema_without_a_subject_is_asked_for_once() -> None:
+    with SmallRegistry() as small:
+        registry = registry_at(small.url)
+        small.scripted += [Scripted(200, b"[]"), Scripted(404)]
+        for schema_id in (7, 7, 8, 8):
+            assert registry.subject_of(schema_id) is None
+        assert [each.path for each in small.requests] == ["/schemas/ids/7/versions", "/schemas/ids/8/versions"]
+
+
 def test_subjects_and_versions_are_read() -> None:
     with SmallRegistry() as small:
         registry = registry_at(small.url)

@@ -26,13 +26,14 @@ class BrokerRow:
     """The newest values of its metrics page, if there is one."""
 
 
-def broker_rows(cluster: ClusterDescription, seen: ClusterSnapshot | None, rates: Rates) -> list[BrokerRow]:
+def broker_rows(cluster: ClusterDescription, seen: ClusterSnapshot | None, rates: Rates | None) -> list[BrokerRow]:
+    """Without what the monitor has `seen`, and without `rates`, for a caller who may not see them."""
     return [_row(node, cluster.controller_id, seen, rates) for node in cluster.nodes]
 
 
-def _row(node: ClusterNode, controller_id: int, seen: ClusterSnapshot | None, rates: Rates) -> BrokerRow:
+def _row(node: ClusterNode, controller_id: int, seen: ClusterSnapshot | None, rates: Rates | None) -> BrokerRow:
     known = next((each for each in seen.brokers if each.broker_id == node.node_id), None) if seen else None
-    newest = {name: rates.latest(name, node.node_id) for name in _RATES}
+    newest = {} if rates is None else {name: rates.latest(name, node.node_id) for name in _RATES}
     return BrokerRow(
         node.node_id,
         node.host,

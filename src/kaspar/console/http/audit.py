@@ -1,6 +1,7 @@
 """The audit log: a line for each change that a caller has made or tried to make."""
 
 import logging
+from enum import StrEnum
 from pathlib import Path
 
 from kaspar.base.log import configure_apart, get_log
@@ -19,18 +20,25 @@ def write_to(file: str) -> None:
         configure_apart([LOGGER], Path(file))
 
 
-def record(scope: Scope, action: str, resource: str, *, detail: str = "", refused: str = "") -> None:
-    """A change that was made, or the sentence by which it was `refused`."""
+class Outcome(StrEnum):
+    DONE = "done"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    """The service was stopped before it knew."""
+
+
+def record(scope: Scope, action: str, resource: str, outcome: Outcome, *, detail: str = "", reason: str = "") -> None:
+    """`reason` is the sentence by which a change was refused."""
     client = scope.get("client")
     values = {
         "caller": caller_of(scope).name or "anonymous",
         "client": client[0] if client else "",
         "action": action,
         "resource": resource,
-        "outcome": "refused" if refused else "done",
+        "outcome": outcome.value,
     }
     if detail:
         values["detail"] = detail
-    if refused:
-        values["reason"] = refused
+    if reason:
+        values["reason"] = reason
     log.info("change", **values)

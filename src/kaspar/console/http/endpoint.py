@@ -12,6 +12,7 @@ What a handler returns is sent as JSON. What it raises becomes a status and a se
 the audit log, whether it was made or refused.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,13 +25,15 @@ from starlette.responses import Response
 from kaspar.callers.identities import SERVICE, Identity, identity_of
 from kaspar.client.admin.groups import list_groups
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import list_topics
 from kaspar.console.context import ConsoleContext
 from kaspar.console.http import audit
+from kaspar.console.http.audit import Outcome
 from kaspar.console.http.errors import CallFailed, failure_of
 from kaspar.console.problems import Unacceptable
 from kaspar.web.identity import caller_of
 
+MOST_ROWS: Final = 500
+"""Of a list, in one response."""
 _MAX_INT: Final = (1 << 31) - 1
 _NO_STORE: Final = {"cache-control": "no-store"}
 
@@ -69,6 +72,10 @@ class Call:
         """Raises Unacceptable."""
         return _number(name, self.text(name, str(default)), least, most)
 
+    def limit(self) -> int:
+        """How many rows of a list are wanted. Raises Unacceptable."""
+        return self.number("limit", 50, least=1, most=MOST_ROWS)
+
     def path_number(self, name: str) -> int:
         return _number(name, self.path[name], 0, _MAX_INT)
 
@@ -98,14 +105,8 @@ class Call:
         not be changed."""
         return await self.context.reads.get((self.identity, what), lambda: self.ask(function))
 
-    async def visible_topics(self) -> frozenset[str] | None:
-        """Those that the caller may describe, to filter what the monitor has seen; None if that is everything."""
-        if not self.context.propagates:
-            return None
-        return await self.shared("visible topics", lambda admin: frozenset(list_topics(admin)))
-
     async def visible_groups(self) -> frozenset[str] | None:
-        """As `visible_topics`."""
+        """Those that the caller may describe, to filter what the monitor has seen; None if that is everything."""
         if not self.context.propagates:
             return None
         return await self.shared(
@@ -172,12 +173,17 @@ class Endpoint:
             if call.context.config.settings.kaspar_console_read_only:
                 raise CallFailed(403, "The console is read-only: kaspar.console.read.only is true.")
             result = await self.handler(call)
+        except asyncio.CancelledError:  # the service stops; what was sent to a broker may be done all the same
+            audit.record(scope, self.action, resource, Outcome.UNKNOWN, detail=", ".join(call.notes))
+            raise
         except Exception as problem:
-            audit.record(scope, self.action, resource, detail=", ".join(call.notes), refused=str(problem))
+            audit.record(
+                scope, self.action, resource, Outcome.REFUSED, detail=", ".join(call.notes), reason=str(problem)
+            )
             raise
         finally:
             call.context.reads.forget()
-        audit.record(scope, self.action, resource, detail=", ".join(call.notes))
+        audit.record(scope, self.action, resource, Outcome.DONE, detail=", ".join(call.notes))
         return result
 
 

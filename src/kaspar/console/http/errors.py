@@ -3,7 +3,6 @@
 {"message": "There is no topic orders.", "code": "UNKNOWN_TOPIC_OR_PARTITION"}
 """
 
-import json
 from http import HTTPStatus
 from typing import Final
 
@@ -101,5 +100,4 @@ def error_content(message: str, code: str) -> bytes:
 
 def error_form(status: int, message: str) -> ErrorBody:
     """For errors outside of the application (kaspar.web.errors)."""
-    body = {"message": message, "code": HTTPStatus(status).phrase}
-    return ErrorBody("application/json", json.dumps(body).encode())
+    return ErrorBody("application/json", error_content(message, HTTPStatus(status).phrase))

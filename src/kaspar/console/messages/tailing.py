@@ -145,11 +145,6 @@ class Tails:
         async with self._polls:
             return await self._call(identity, function)
 
-    async def close(self) -> None:
-        tails, self._tails = list(self._tails.values()), {}
-        for tail in tails:
-            await tail.stop()
-
 
 class _Tail:
     def __init__(self, key: TailKey, reader: TailReader, call: Call) -> None:

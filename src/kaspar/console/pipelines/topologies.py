@@ -14,7 +14,6 @@ _SUB_TOPOLOGY: Final = re.compile(r"\s*Sub-topology: (\d+)(.*)")
 _NODE: Final = re.compile(r"\s*(Source|Processor|Sink): (\S+) \((.*)\)")
 _DETAILS: Final = re.compile(r"(topics?|stores): \[?(.*?)\]?")
 _CHILDREN: Final = re.compile(r"\s*--> (.*)")
-_PARENTS: Final = re.compile(r"\s*<-- (.*)")
 _SHUFFLED: Final = re.compile(r"\s*Shuffled by key: (.*)")
 _MOST_NODES: Final = 2000
 """More than anybody can look at."""

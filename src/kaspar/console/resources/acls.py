@@ -6,7 +6,6 @@ from functools import partial
 from kaspar.console import acls
 from kaspar.console.acls import AclPage, AclQuery, AclView, Addition, Removal
 from kaspar.console.http.endpoint import Call, Endpoint, changes, reads
-from kaspar.console.resources.groups import MOST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ async def listed(call: Call) -> AclPage:
         call.text("permission_type"),
     )
     found = await call.shared(("acls", query), partial(acls.list_acls, query=query))
-    return acls.select(found, call.number("offset", 0), call.number("limit", 50, least=1, most=MOST_ROWS))
+    return acls.select(found, call.number("offset", 0), call.limit())
 
 
 async def _preview(call: Call) -> list[Addition]:

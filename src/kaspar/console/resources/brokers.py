@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from kaspar.acls.acl import AclOperation
 from kaspar.client.admin.cluster import describe_with_fenced
 from kaspar.client.admin.configs import ConfigResource
 from kaspar.console import configs
@@ -9,6 +10,7 @@ from kaspar.console.brokers.listing import BrokerRow, broker_rows
 from kaspar.console.brokers.log_dirs import LogDirView, read_log_dirs
 from kaspar.console.configs import ConfigChanges, ConfigView
 from kaspar.console.http.endpoint import Call, changes, reads, watched
+from kaspar.console.permissions import cluster_operations
 
 
 @reads("/api/brokers")
@@ -22,8 +24,11 @@ async def watched_brokers(call: Call, _: str) -> list[BrokerRow]:
 
 
 async def _rows(call: Call) -> list[BrokerRow]:
+    cluster = await call.shared("brokers", describe_with_fenced)
+    if call.context.propagates and AclOperation.DESCRIBE not in await call.shared("operations", cluster_operations):
+        return broker_rows(cluster, None, None)
     monitor = call.context.monitor
-    return broker_rows(await call.shared("brokers", describe_with_fenced), monitor.cluster, monitor.rates)
+    return broker_rows(cluster, monitor.cluster, monitor.rates)
 
 
 @reads("/api/brokers/{broker}/log-dirs")

@@ -5,7 +5,6 @@
 The monitor's rounds happen once for all pages. After each, a page gets those of its topics that have changed.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -71,8 +70,6 @@ async def _read(call: Call, channel: Channel, argument: str) -> Mapping[str, Any
     """What the page gets: the value, or the problem as the API would report it."""
     try:
         return {"value": await channel.read(call, argument)}
-    except asyncio.CancelledError:
-        raise
     except Exception as problem:
         failure = failure_of(problem, call.who)
         if failure is None:

@@ -16,7 +16,6 @@ from kaspar.console.http.endpoint import Call, Endpoint, changes, reads, watched
 from kaspar.console.problems import NotThere
 from kaspar.monitor.views import LagPoint
 
-MOST_ROWS: Final = 500
 _HISTORY_MS: Final = 6 * 3_600_000
 
 
@@ -53,7 +52,7 @@ async def groups(call: Call) -> GroupPage:
         call.choice("sort", SortKey.GROUP),
         call.flag("descending"),
         call.number("offset", 0),
-        call.number("limit", 50, least=1, most=MOST_ROWS),
+        call.limit(),
     )
     listed = await call.shared("groups", list_groups)
     page = select(listed, call.context.monitor.lag.groups(), query)

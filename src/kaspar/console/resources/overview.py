@@ -13,6 +13,7 @@ from kaspar.console.http.errors import CallFailed
 from kaspar.console.overview import Overview, overview_of
 from kaspar.console.permissions import require_cluster
 from kaspar.console.problems import Unacceptable
+from kaspar.console.topics.listing import read_topics
 from kaspar.monitor.core import Monitor
 
 _MOST_SERIES: Final = 20
@@ -48,9 +49,17 @@ async def _overview(call: Call) -> Overview:
         monitor.cluster,
         monitor.lag.groups(),
         monitor.canary,
-        visible_topics=await call.visible_topics(),
+        visible_topics=await _visible_topics(call),
         visible_groups=await call.visible_groups(),
     )
+
+
+async def _visible_topics(call: Call) -> Mapping[str, int] | None:
+    """Those that the caller may describe, with their numbers of partitions; None if that is everything."""
+    if not call.context.propagates:
+        return None
+    known = await call.shared("topics", read_topics)
+    return {each.name: each.partitions for each in known.rows}
 
 
 async def _first_look(monitor: Monitor) -> None:

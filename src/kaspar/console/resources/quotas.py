@@ -7,7 +7,6 @@ from functools import partial
 from kaspar.console import quotas
 from kaspar.console.http.endpoint import Call, changes, reads
 from kaspar.console.quotas import EntityPart, QuotaPage
-from kaspar.console.resources.groups import MOST_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class QuotaBody:
 @reads("/api/quotas")
 async def listed(call: Call) -> QuotaPage:
     rows = await call.shared("quotas", quotas.list_quotas)
-    limit = call.number("limit", 50, least=1, most=MOST_ROWS)
+    limit = call.limit()
     return quotas.select(rows, call.text("search"), call.number("offset", 0), limit)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -33,7 +34,6 @@ from kaspar.console.schemas.changing import (
 )
 from kaspar.serialization.errors import RegistryError
 
-_MOST_ROWS: Final = 200
 _CLIENT_ERRORS: Final = range(400, 500)
 _NOT_LOGGED_IN: Final = 401
 
@@ -70,7 +70,7 @@ def _subject(call: Call) -> str:
 async def subjects(call: Call) -> dict[str, Any]:
     """A part of the list, with what is known of its latest versions."""
     with_deleted, search = call.flag("deleted"), call.text("search").casefold()
-    offset, limit = call.number("offset", 0), call.number("limit", 50, least=1, most=_MOST_ROWS)
+    offset, limit = call.number("offset", 0), call.limit()
     names = await call.context.reads.get(
         (call.identity, "subjects", with_deleted),
         lambda: _ask(call, lambda registry: subject_names(registry, with_deleted=with_deleted)),
@@ -78,7 +78,7 @@ async def subjects(call: Call) -> dict[str, Any]:
     found = [(name, is_deleted) for name, is_deleted in names if search in name.casefold()]
     rows = await asyncio.gather(
         *(
-            _ask(call, lambda registry, name=name, gone=is_deleted: subject_row(registry, name, is_deleted=gone))  # type: ignore[misc]
+            _ask(call, partial(subject_row, subject=name, is_deleted=is_deleted))
             for name, is_deleted in found[offset : offset + limit]
         )
     )

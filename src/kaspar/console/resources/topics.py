@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from kaspar.client.admin.created_topic import CreatedTopic
 from kaspar.console import configs
@@ -22,8 +21,6 @@ from kaspar.console.topics.listing import (
     with_figures,
 )
 
-MOST_ROWS: Final = 500
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionsBody:
@@ -39,7 +36,7 @@ async def topics(call: Call) -> TopicPage:
         sort=call.choice("sort", SortKey.NAME),
         descending=call.flag("descending"),
         offset=call.number("offset", 0),
-        limit=call.number("limit", 50, least=1, most=MOST_ROWS),
+        limit=call.limit(),
     )
     known = await call.shared("topics", read_topics)
     sizes = None

@@ -9,7 +9,6 @@ from typing import Final
 from kaspar.client.admin.transactions import list_transactions
 from kaspar.console.http.endpoint import Call, changes, reads
 from kaspar.console.problems import Unacceptable
-from kaspar.console.resources.groups import MOST_ROWS
 from kaspar.console.transactions import ending, listing
 from kaspar.console.transactions.ending import SeenOnPartition, SeenTransaction
 from kaspar.console.transactions.hanging import HangingReport, search
@@ -30,7 +29,7 @@ async def transactions(call: Call) -> TransactionPage:
         call.choice("sort", SortKey.TRANSACTIONAL_ID),
         call.flag("descending"),
         call.number("offset", 0),
-        call.number("limit", 50, least=1, most=MOST_ROWS),
+        call.limit(),
     )
     listed = await call.shared("transactions", list_transactions)
     return await call.shared(("transactions", query), partial(listing.page, listed=listed, query=query))

@@ -6,7 +6,6 @@ from typing import Final
 
 from kaspar.console import users
 from kaspar.console.http.endpoint import Call, changes, reads
-from kaspar.console.resources.groups import MOST_ROWS
 from kaspar.console.users import Credential, UserPage
 
 _WITHOUT_LOG_IN: Final = (
@@ -35,7 +34,7 @@ class PasswordBody:
 @reads("/api/users")
 async def listed(call: Call) -> UsersView:
     found = await call.shared("users", users.list_users)
-    limit = call.number("limit", 50, least=1, most=MOST_ROWS)
+    limit = call.limit()
     page = users.select(found, call.text("search"), call.number("offset", 0), limit)
     protocol = call.context.config.admin.get("security.protocol", "PLAINTEXT").upper()
     return UsersView(page, users.MECHANISMS, "" if protocol.startswith("SASL") else _WITHOUT_LOG_IN)

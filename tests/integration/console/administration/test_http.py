@@ -142,6 +142,15 @@ def test_a_pipeline_is_stopped(api: httpx.Client, alices_api: httpx.Client, cons
     assert consoles.audited("stop pipeline", "pipeline copy")["caller"] == "anonymous"
 
 
+def test_figures_of_the_cluster_need_a_right_on_it(api: httpx.Client, alices_api: httpx.Client) -> None:
+    wait_until(lambda: api.get("/brokers").json()[0]["leaders"] is not None, "the monitor has seen the broker")
+    wait_until(lambda: alices_api.get("/overview").status_code == 200, "the monitor has seen the cluster")
+    (row,) = alices_api.get("/brokers").json()
+    assert (row["leaders"], row["replicas"], row["rates"]) == (None, None, {})
+    overview = alices_api.get("/overview").json()
+    assert (overview["topics"], overview["partitions"]) == (1, 1), "those of her own topic"
+
+
 def test_a_caller_sees_what_the_broker_allows(alices_api: httpx.Client, admin: Admin, new_topic: NewTopic) -> None:
     commit(admin, "not-hers", new_topic(), 1)
     commit(admin, HER_GROUP, HERS, 0)
