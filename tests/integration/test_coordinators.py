@@ -13,7 +13,11 @@ from tests.peers.raw_offsets import FetchedOffset, GroupRefused, RawOffsets
 PARTITIONS = 100
 GROUPS = 200
 ROUNDS = 6
-ONE_COORDINATOR = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+ONE_COORDINATOR = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.load.buffer.size": "1024",  # a batch at a time, so that loading takes longer than a client's first requests
+    "group.initial.rebalance.delay.ms": "0",
+}
 
 
 @pytest.fixture
@@ -50,6 +54,7 @@ def test_while_a_coordinator_loads_no_offset_is_missing_and_members_count_as_ali
     assert ErrorCode.NONE in heartbeats
     assert set(heartbeats) <= {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID}  # the latter if loading ended in between
     assert served_meanwhile == len(refusals), "the event loop serves others while a coordinator is loaded"
+    broker.wait_for_log("loaded a coordinator's partition")
     (line,) = broker.log_lines("loaded a coordinator's partition")
     assert f"records={PARTITIONS * GROUPS * ROUNDS} " in line
 

@@ -35,6 +35,7 @@ class Model:
     lost: set[int] = field(default_factory=set)
     expired: set[int] = field(default_factory=set)
     doubled: int = 0
+    hides_truncation: bool = False
     now_ms: float = 0
 
     @property
@@ -52,6 +53,7 @@ class Model:
         if is_acknowledged and offset is not None:
             self.acknowledged.add(sequence)
             self.ledger.acknowledge(sequence, offset, self.now_ms)
+            self.hides_truncation = False
         else:
             self.ledger.fail(sequence, self.now_ms)
 
@@ -67,9 +69,17 @@ class Model:
                     self.ledger.read(sequence, offset, self.now_ms)
                 self.ledger.advance(offset + 1, self.now_ms)
 
+    def see_truncation(self) -> None:
+        """It shows with the next record that is acknowledged. Others would hide it, and take the offsets of those that
+        were lost."""
+        if self.hides_truncation:
+            self.deliver()
+            self.poll()
+
     def truncate(self, count: int) -> None:
         removed = {sequence for _, sequence in self.log[max(len(self.log) - count, 0) :]}
         del self.log[max(len(self.log) - count, 0) :]
+        self.hides_truncation |= bool(removed)
         left = {sequence for _, sequence in self.log}
         self.lost |= (removed - left) & self.acknowledged - self.expired
 
@@ -96,6 +106,7 @@ def run(model: Model, step: Step, count: int) -> None:
         case "deliver":
             model.deliver()
         case "lose the response":
+            model.see_truncation()
             model.deliver(is_acknowledged=False)
         case "lose the request":
             model.deliver(is_stored=False)
@@ -106,7 +117,7 @@ def run(model: Model, step: Step, count: int) -> None:
         case "retain":
             model.retain(count)
         case "foreign":
-            model.poll()  # a log that others have grown past the position hides its truncation
+            model.see_truncation()
             model.append(FOREIGN)
         case "double":
             pass
