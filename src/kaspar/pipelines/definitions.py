@@ -91,3 +91,8 @@ def left_to_run(folder: Folder) -> list[str]:
         for name, definition in folder.definitions().items()
         if definition.wanted is Wanted.RUNNING and not folder.has_finished(name, definition)
     ]
+
+
+def finished_pipelines(folder: Folder) -> set[str]:
+    """Those whose programs have returned, and that nobody has started since."""
+    return {name for name, definition in folder.definitions().items() if folder.has_finished(name, definition)}

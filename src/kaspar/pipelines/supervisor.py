@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from kaspar.base.errors import KasparError
 from kaspar.base.processes import ProcessId, end_all
 from kaspar.pipelines.control import NoHost, ask
+from kaspar.pipelines.definitions import finished_pipelines
 from kaspar.pipelines.exit_codes import INTERRUPTED, RENEWED
 from kaspar.pipelines.folder import Folder, RunningSupervisor
 from kaspar.pipelines.messages import ListPipelines, Pipelines
@@ -60,7 +61,7 @@ class Supervisor:
         self._was_ready = False
         self._back_off = BackOff()
         self._recorded: RunningSupervisor | None = None
-        self._finished_before: set[str] | None = None
+        self._finished_before: set[str] = set()
         self.statuses: Sequence[PipelineStatus] = ()
         """Of the last look, for the metrics page."""
 
@@ -69,6 +70,7 @@ class Supervisor:
         the host does not start."""
         with Signals() as signals:
             try:
+                self._finished_before = finished_pipelines(self._folder)
                 self._start()
                 while not signals.stop_requested:
                     self._look()
@@ -146,10 +148,9 @@ class Supervisor:
     def _all_finished(self) -> bool:
         """Whether nothing is left to run, and something has finished since the start."""
         finished = {status.name for status in self.statuses if status.state is State.FINISHED}
-        if self._finished_before is None and self.statuses:
-            self._finished_before = finished
-        left = [status for status in self.statuses if status.state not in (State.FINISHED, State.STOPPED)]
-        return not left and bool(finished - (self._finished_before or set()))
+        left = {status.name for status in self.statuses if status.state not in (State.FINISHED, State.STOPPED)}
+        self._finished_before -= left  # somebody has started them again
+        return not left and bool(finished - self._finished_before)
 
     # -- its end -------------------------------------------------------------------------------------------------------
 

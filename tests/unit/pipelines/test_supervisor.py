@@ -14,7 +14,7 @@ import pytest
 from kaspar.base.errors import KasparError
 from kaspar.base.processes import ProcessId
 from kaspar.pipelines.exit_codes import RENEWED
-from kaspar.pipelines.folder import Definition, Folder, RunningHost, RunningSupervisor
+from kaspar.pipelines.folder import Definition, Folder, RunningHost, RunningSupervisor, Seen
 from kaspar.pipelines.statuses import PipelineStatus, State
 from kaspar.pipelines.supervisor import Supervisor, end_leftovers
 
@@ -132,10 +132,20 @@ def test_host_that_asks_for_another_process_gets_it_at_once(folder: Folder) -> N
     assert not any("start again in" in line for line in said.lines)
 
 
-def test_supervisor_ends_when_all_programs_have_finished(folder: Folder) -> None:
+@pytest.mark.parametrize("finished_after_s", [0.0, 0.2], ids=["before it was seen to run", "after a while"])
+def test_supervisor_ends_when_all_programs_have_finished(folder: Folder, finished_after_s: float) -> None:
     said = Said()
-    assert supervisor(folder, said, finished_after_s=0.2).run() == 0
+    assert supervisor(folder, said, finished_after_s=finished_after_s).run() == 0
     assert "All programs have finished." in said.lines
+
+
+def test_supervisor_waits_for_changes_if_programs_had_finished_before_its_start(folder: Folder) -> None:
+    said = Said()
+    folder.write_seen("app", Seen(1, PipelineStatus("app", State.FINISHED, 0)))
+    thread = After(said, [("Spark is ready", lambda: None)])
+    assert supervisor(folder, said, finished_after_s=0.0).run() == 0
+    thread.join()
+    assert "All programs have finished." not in said.lines
 
 
 def test_leftovers_of_a_killed_supervisor_are_ended_first(folder: Folder) -> None:
