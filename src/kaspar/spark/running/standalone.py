@@ -120,7 +120,7 @@ def _start(plan: ClusterPlan, environment: Mapping[str, str]) -> Cluster:
             cluster = begin(f"worker-{number}", [WORKER_CLASS, *size, *places, master])
         _wait(lambda: _alive_workers(page) == plan.workers, started, plan.folder)
     except BaseException:
-        end_all([ProcessId.of(process.pid) for _, process in started if process.poll() is None])
+        _end([ProcessId.of(process.pid) for _, process in started if process.poll() is None])
         (plan.folder / _STATE_FILE).unlink(missing_ok=True)
         raise
     return cluster
@@ -163,11 +163,15 @@ def stop(folder: Path) -> int:
         cluster = _read(folder)
         if cluster is None:
             raise KasparError(f"no cluster is running in {folder}")
-        running = cluster.running()
-        # Workers first: they stop their executors, and would otherwise try to reconnect to the master.
-        ended = end_all([each for process in reversed(running) for each in [process, *descendants(process)]])
+        ended = _end(cluster.running())
         (folder / _STATE_FILE).unlink()
     return ended
+
+
+def _end(processes: Sequence[ProcessId]) -> int:
+    """Workers first: they stop their executors, and would otherwise try to reconnect to the master. What starts may
+    still be a script, which waits for a child."""
+    return end_all([each for process in reversed(processes) for each in [process, *descendants(process)]])
 
 
 def _check(plan: ClusterPlan) -> None:
