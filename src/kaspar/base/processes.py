@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them: identified reliably, with their descendants, and stopped.
+"""Processes that outlive the command that started them: identified reliably, with all that they started, and stopped.
 
 The kernel reuses process ids, so a process is identified by its id and its start time, in ticks since boot. Read from
 /proc.
@@ -63,6 +63,13 @@ def descendants(process: ProcessId) -> list[ProcessId]:
         if stat is not None:
             found.append(ProcessId(pid, stat.start_ticks))
     return found
+
+
+def session_of(leader: ProcessId) -> list[ProcessId]:
+    """The running processes of the session that `leader` has begun: also the children of those that have ended."""
+    stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    found = [ProcessId(pid, stat.start_ticks) for pid, stat in stats.items() if stat and stat.session == leader.pid]
+    return [process for process in found if process.is_running()]
 
 
 def running_programs() -> Iterator[tuple[int, list[str]]]:
@@ -142,6 +149,7 @@ def _wait_for_end(processes: Sequence[ProcessId]) -> bool:
 class _Stat:
     state: str
     parent: int
+    session: int
     start_ticks: int
 
 
@@ -151,4 +159,4 @@ def _stat(pid: int) -> _Stat | None:
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()  # the name before it may contain anything
-    return _Stat(fields[0], int(fields[1]), int(fields[19]))
+    return _Stat(fields[0], int(fields[1]), int(fields[3]), int(fields[19]))

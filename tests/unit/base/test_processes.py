@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kaspar.base import processes
-from kaspar.base.processes import ProcessId, descendants, end_all
+from kaspar.base.processes import ProcessId, descendants, end_all, session_of
 
 
 @pytest.fixture
@@ -64,3 +64,13 @@ def test_descendants_are_all_generations() -> None:
             assert known in descendants(ProcessId.of(os.getpid()))
         finally:
             end_all([known, *descendants(known)])
+
+
+def test_session_has_also_the_children_of_a_leader_that_has_ended() -> None:
+    script = "sleep 60 >/dev/null & echo $!"
+    leader = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    child, _ = leader.communicate(timeout=10)
+    known = ProcessId.of(int(child))
+    assert session_of(ProcessId(leader.pid, 0)) == [known]
+    assert end_all([known]) == 1
+    assert session_of(ProcessId(leader.pid, 0)) == []

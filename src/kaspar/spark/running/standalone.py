@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kaspar.base.errors import KasparError
-from kaspar.base.processes import ProcessId, descendants, end_all
+from kaspar.base.processes import ProcessId, end_all, session_of
 from kaspar.spark.running.java import find_java
 
 START_TIMEOUT_S: Final = 120.0
@@ -169,9 +169,9 @@ def stop(folder: Path) -> int:
 
 
 def _end(processes: Sequence[ProcessId]) -> int:
-    """Workers first: they stop their executors, and would otherwise try to reconnect to the master. What starts may
-    still be a script, which waits for a child."""
-    return end_all([each for process in reversed(processes) for each in [process, *descendants(process)]])
+    """Workers first: they stop their executors, and would otherwise try to reconnect to the master. Twice: a script
+    that has just started may start a child while it is looked at."""
+    return sum(end_all([each for leader in reversed(processes) for each in session_of(leader)]) for _ in range(2))
 
 
 def _check(plan: ClusterPlan) -> None:
