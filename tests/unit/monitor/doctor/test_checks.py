@@ -65,6 +65,21 @@ def test_a_check_finds_its_fault_and_what_mends_it(code: str, case: Faulty) -> N
         assert case.command in first.command
 
 
+@pytest.mark.parametrize(("code", "case"), _CASES)
+def test_an_earlier_look_may_have_seen_nothing_of_what_is_there_now(code: str, case: Faulty) -> None:
+    earlier = Observation(at_ms=START_MS - 10_000)
+    found = findings((earlier, *case.looks.observations))
+    catching_up = "under-replicated"  # until a replica was seen to be late at all looks
+    assert {each.code for each in found} <= {code, *case.also, catching_up}
+
+
+def test_growth_counts_from_the_first_look_that_saw_the_group() -> None:
+    case = FAULTY["group-behind"][0]
+    (alone,) = findings(case.looks.observations)
+    (after_a_look_without_it,) = findings((replace(look(-10), groups={}), *case.looks.observations))
+    assert after_a_look_without_it == alone
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_nothing_is_found_in_a_healthy_cluster(count: int) -> None:
     assert findings(looks(count=count).observations) == ()

@@ -27,12 +27,18 @@ def group_behind(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
         behind = [where for where in _lagging(looks, group_id) if _grows(looks, group_id, where)]
         if behind:
-            first, last = total_lag(looks.first, group_id), total_lag(looks.last, group_id)
-            detail = (
-                f"Its lag grew from {first:,} to {last:,} records in {looks.span_s:.0f} s, on "
-                f"{counted(len(behind), 'partition')}: {some(behind)}."
-            )
-            yield Fault(f"group {group_id}", detail, _more_readers(looks, group_id, behind))
+            yield Fault(f"group {group_id}", _growth(looks, group_id, behind), _more_readers(looks, group_id, behind))
+
+
+def _growth(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
+    """Since each partition was first seen: the group may be newer than the first look."""
+    commits = [looks.commits(group_id, where) for where in behind]
+    first, last = sum(each[0].lag for each in commits), sum(each[-1].lag for each in commits)
+    span_s = (looks.last.at_ms - min(each[0].at_ms for each in commits)) / 1000
+    return (
+        f"Its lag grew from {first:,} to {last:,} records in {span_s:.0f} s, on "
+        f"{counted(len(behind), 'partition')}: {some(behind)}."
+    )
 
 
 def _more_readers(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
