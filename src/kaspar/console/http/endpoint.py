@@ -70,14 +70,15 @@ class Call:
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = _MAX_INT) -> int:
         """Raises Unacceptable."""
-        return _number(name, self.text(name, str(default)), least, most)
+        return parse_number(name, self.text(name, str(default)), least, most)
 
     def limit(self) -> int:
         """How many rows of a list are wanted. Raises Unacceptable."""
         return self.number("limit", 50, least=1, most=MOST_ROWS)
 
     def path_number(self, name: str) -> int:
-        return _number(name, self.path[name], 0, _MAX_INT)
+        """Raises Unacceptable."""
+        return parse_number(name, self.path[name])
 
     def choice(self, name: str, default: _Choice) -> _Choice:
         """Raises Unacceptable."""
@@ -125,7 +126,8 @@ class Call:
         return f"The user {self.identity.name or 'of this token'}"
 
 
-def _number(name: str, text: str, least: int, most: int) -> int:
+def parse_number(name: str, text: str, least: int = 0, most: int = _MAX_INT) -> int:
+    """Raises Unacceptable."""
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and least <= int(text) <= most:
         return int(text)

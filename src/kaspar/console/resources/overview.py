@@ -8,7 +8,7 @@ from typing import Final
 
 from kaspar.acls.acl import AclOperation
 from kaspar.client.admin.session import Admin
-from kaspar.console.http.endpoint import Call, reads, watched
+from kaspar.console.http.endpoint import Call, parse_number, reads, watched
 from kaspar.console.http.errors import CallFailed
 from kaspar.console.overview import Overview, overview_of
 from kaspar.console.permissions import require_cluster
@@ -83,7 +83,7 @@ async def rates(call: Call) -> Series:
 @watched("rates")
 async def watched_rates(call: Call, argument: str) -> Series:
     """The newest points, of the whole cluster or of one broker."""
-    broker = int(argument) if argument.isascii() and argument.isdecimal() else None
+    broker = parse_number("broker", argument) if argument else None
     series = await _series(call, call.context.monitor.rates.names, broker, _RECENT_MS)
     return Series(broker, {name: points[-1:] for name, points in series.points.items()})
 
