@@ -11,7 +11,7 @@ from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
 from kaspar.client.async_client import AsyncClient
 from kaspar.monitor.canary.consuming import Consuming
-from kaspar.monitor.canary.context import CanaryContext
+from kaspar.monitor.canary.context import CanaryContext, log_bug
 from kaspar.monitor.canary.ledger import Ledger, worst
 from kaspar.monitor.canary.producing import Producing
 from kaspar.monitor.canary.report import CanaryReport, CanaryStatus
@@ -55,7 +55,7 @@ class Canary:
             asyncio.create_task(Producing(requests, self._context).run()),
         )
         for task in self._tasks:
-            task.add_done_callback(_log_bug)
+            task.add_done_callback(log_bug)
 
     def _new_client(self) -> AsyncClient:
         return AsyncClient(
@@ -140,9 +140,3 @@ class Canary:
             partitions,
             0 if self._topic is None else self._topic.created,
         )
-
-
-def _log_bug(task: asyncio.Task[None]) -> None:
-    """These tasks end only when they are cancelled."""
-    if not task.cancelled() and (bug := task.exception()) is not None:
-        log.error("the canary has ended because of a bug", reason=repr(bug))

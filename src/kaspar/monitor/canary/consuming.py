@@ -12,7 +12,7 @@ from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.client.async_client import AsyncClient
 from kaspar.client.cluster_core import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, refuse
-from kaspar.monitor.canary.context import CanaryContext
+from kaspar.monitor.canary.context import CanaryContext, log_bug
 from kaspar.monitor.canary.records import parse
 from kaspar.monitor.canary.topic import View
 from kaspar.protocol.messages import fetch, list_offsets
@@ -37,7 +37,8 @@ class Consuming:
             self._readers.pop(broker).cancel()
             self._context.succeeded(_part(broker))
         for broker in leaders - self._readers.keys():
-            self._readers[broker] = asyncio.create_task(self._read_from(broker))
+            self._readers[broker] = reader = asyncio.create_task(self._read_from(broker))
+            reader.add_done_callback(log_bug)
 
     async def close(self) -> None:
         readers = list(self._readers.values())

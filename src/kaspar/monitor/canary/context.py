@@ -4,9 +4,12 @@ import asyncio
 from dataclasses import dataclass, field
 
 from kaspar.base.clock import Clock
+from kaspar.base.log import get_log
 from kaspar.monitor.canary.ledger import Ledger
 from kaspar.monitor.canary.settings import CanarySettings
 from kaspar.monitor.canary.topic import View
+
+log = get_log(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -31,3 +34,13 @@ class CanaryContext:
     def succeeded(self, part: str) -> None:
         if self.problems:
             self.problems.pop(part, None)
+
+
+def log_bug(task: asyncio.Task[None]) -> None:
+    """Of a task that ended by itself: nobody waits for it, and what it did is not done any more."""
+    if task.cancelled():
+        return
+    try:
+        task.result()
+    except Exception:
+        log.exception("a task of the canary has ended because of a bug")

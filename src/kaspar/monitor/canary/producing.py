@@ -5,7 +5,6 @@ go on. A record is sent again, with its sequence number, until it is acknowledge
 """
 
 import asyncio
-import time
 from typing import Final
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.client.async_client import AsyncClient
 from kaspar.client.cluster_core import refuse
-from kaspar.monitor.canary.context import CanaryContext
+from kaspar.monitor.canary.context import CanaryContext, log_bug
 from kaspar.monitor.canary.records import CanaryRecord
 from kaspar.monitor.canary.topic import View
 from kaspar.protocol.messages import produce
@@ -68,6 +67,7 @@ class Producing:
                 task = asyncio.create_task(self._deliver(view, number, sequence))
                 self._deliveries.add(task)
                 task.add_done_callback(self._deliveries.discard)
+                task.add_done_callback(log_bug)
 
     async def _deliver(self, view: View, number: int, sequence: int) -> None:
         """Ends with the record's outcome in the ledger."""
@@ -107,7 +107,7 @@ class Producing:
         if leader < 0:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {number} of {topic} has no leader")
         producer = self._producers.get(number) or await self._new_producer(number)
-        record = Record(time.time_ns() // 1_000_000, None, CanaryRecord(self._context.run, sequence).to_bytes())
+        record = Record(self._context.clock.now_ms(), None, CanaryRecord(self._context.run, sequence).to_bytes())
         batch = build_batch(
             [record], producer_id=producer.id, producer_epoch=producer.epoch, base_sequence=producer.sequence
         )

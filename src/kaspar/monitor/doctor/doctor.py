@@ -65,8 +65,6 @@ class Doctor:
         self._seldom: Observation | None = None
         self._topics: Mapping[str, TopicDescription] = {}
 
-    findings = staticmethod(findings)
-
     def look(self, admin: Admin, *, everything: bool = False) -> Observation:
         """Also at what is looked at seldom, if `everything` is wanted. Raises KasparError or OSError if the cluster
         itself cannot be described."""

@@ -4,6 +4,7 @@
 The names of a cluster's own metrics are not repeated here: brokers have pages for these.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -24,16 +25,21 @@ MonitorFamily = Family[Monitor]
 def metrics_routes(monitor: Monitor) -> list[Route]:
     async def metrics(request: Request) -> Response:
         names = frozenset(request.query_params.getlist("name[]"))
-        return Response(metrics_page(monitor, names), headers={"content-type": CONTENT_TYPE})
+        chunks = []
+        for chunk in metrics_page(monitor, names):
+            chunks.append(chunk)
+            await asyncio.sleep(0)  # a cluster with many groups has a long page, and others are to be served meanwhile
+        return Response(b"".join(chunks), headers={"content-type": CONTENT_TYPE})
 
     return [Route("/metrics", metrics, methods=["GET"])]
 
 
-def metrics_page(monitor: Monitor, names: frozenset[str] = frozenset()) -> bytes:
-    """With only the families of those names, if any are given."""
-    page = b"".join(render(select(MONITOR, names), monitor))
+def metrics_page(monitor: Monitor, names: frozenset[str] = frozenset()) -> Iterator[bytes]:
+    """In chunks, with only the families of those names, if any are given."""
+    yield from render(select(MONITOR, names), monitor)
     report = monitor.canary
-    return page if report is None else page + b"".join(render(select(CANARY, names), report))
+    if report is not None:
+        yield from render(select(CANARY, names), report)
 
 
 # --- shapes of families -----------------------------------------------------------------------------------------------
