@@ -8,6 +8,7 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
 from kaspar.callers.identities import EXAMPLE, SERVICE, Identity, check_propagation
 from kaspar.client.admin.session import Admin
+from kaspar.config.client_properties import milliseconds
 from kaspar.security.client import ClientSecurity, client_security
 from kaspar.security.oauthbearer import OAuthBearerClient
 from kaspar.security.sasl import SaslClient
@@ -47,14 +48,19 @@ class KafkaClients:
         callers."""
         self._properties = properties
         self._client_id = {"client.id": client_id}
-        self.max_block_s = _milliseconds(properties.producer, "max.block.ms", 60_000) / 1000
+        self.max_block_s = milliseconds(properties.producer, "max.block.ms", 60_000) / 1000
         if propagate:
             check_propagation(properties.admin)
         somebody = EXAMPLE if propagate else SERVICE
         for translated in (self._producer_settings(somebody), self._consumer_settings(somebody, {"group.id": "none"})):
             for sentence in translated.warnings:
                 log.warning(sentence)
-        client_security(somebody.properties(properties.admin))
+        try:
+            self.new_admin(somebody).close()
+        except ValueError:
+            raise InvalidSetting(
+                "Invalid value for configuration bootstrap.servers: some entry is not host:port"
+            ) from None
 
     def new_producer(self, identity: Identity, on_error: OnError) -> "tuple[Producer, int]":
         """The producer, and the largest record that it accepts."""
@@ -84,8 +90,8 @@ class KafkaClients:
         return Admin(
             properties["bootstrap.servers"],
             client_id=properties["client.id"],
-            request_timeout_s=_milliseconds(properties, "request.timeout.ms", 10_000) / 1000,
-            api_timeout_s=_milliseconds(properties, "default.api.timeout.ms", 15_000) / 1000,
+            request_timeout_s=milliseconds(properties, "request.timeout.ms", 10_000) / 1000,
+            api_timeout_s=milliseconds(properties, "default.api.timeout.ms", 15_000) / 1000,
             security=security,
         )
 
@@ -114,10 +120,3 @@ def _common(identity: Identity, on_error: OnError) -> dict[str, object]:
     if identity.token is not None:
         common["oauth_cb"] = identity.token_source()
     return common
-
-
-def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name, str(default)).strip()
-    if not text.isdecimal():
-        raise InvalidSetting(f"Invalid value {text} for configuration {name}: Not a number of type LONG")
-    return int(text)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from kaspar.base.errors import InvalidSetting
 from kaspar.client.admin.session import Admin
 from kaspar.config.checks import Check, at_least, between
+from kaspar.config.client_properties import milliseconds
 from kaspar.config.declaration import Importance, Settings, setting
 from kaspar.config.kinds import DOUBLE, INT, LIST, LONG, PASSWORD, STRING
 from kaspar.monitor.canary.settings import CanarySettings
@@ -150,23 +151,22 @@ class MonitorConfig:
         client = {"bootstrap.servers": settings.bootstrap_servers, "client.id": "kaspar-monitor"}
         client |= {name.removeprefix("client."): value for name, value in values.items() if name.startswith("client.")}
         config = cls(settings, client)
-        client_security(client)  # so that the start fails, not the first round
+        try:
+            config.new_admin().close()  # so that the start fails, not the first round
+        except ValueError:
+            raise InvalidSetting(
+                "Invalid value for configuration bootstrap.servers: some entry is not host:port"
+            ) from None
         return config
 
     def new_admin(self) -> Admin:
         return Admin(
             self.client["bootstrap.servers"],
             client_id=self.client["client.id"],
-            request_timeout_s=self._milliseconds("request.timeout.ms", _REQUEST_TIMEOUT_MS) / 1000,
-            api_timeout_s=self._milliseconds("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000,
+            request_timeout_s=milliseconds(self.client, "request.timeout.ms", _REQUEST_TIMEOUT_MS) / 1000,
+            api_timeout_s=milliseconds(self.client, "default.api.timeout.ms", _API_TIMEOUT_MS) / 1000,
             security=client_security(self.client),
         )
-
-    def _milliseconds(self, name: str, default: int) -> int:
-        text = self.client.get(name, str(default)).strip()
-        if not text.isdecimal():
-            raise InvalidSetting(f"Invalid value {text} for configuration {name}: Not a number of type LONG")
-        return int(text)
 
 
 def metrics_pages(urls: tuple[str, ...]) -> dict[int, str]:

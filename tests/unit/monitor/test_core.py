@@ -84,11 +84,13 @@ def test_rounds_go_on_after_a_bug_in_one(monkeypatch: pytest.MonkeyPatch) -> Non
         {"lag.minimum.complete": "1.5"},
         {"client.security.protocol": "NONE"},
         {"client.request.timeout.ms": "soon"},
+        {"client.default.api.timeout.ms": "-1"},
+        {"bootstrap.servers": "kafka"},
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_at_the_start(values: dict[str, str]) -> None:
     with pytest.raises(InvalidSetting):
-        MonitorConfig.of(values).new_admin()
+        MonitorConfig.of(values)
 
 
 def test_properties_behind_client_are_those_of_clients() -> None:

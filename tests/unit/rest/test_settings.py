@@ -50,6 +50,8 @@ def test_secrets_are_not_shown() -> None:
         ({"producer.acks": "2"}, "acks"),
         ({"consumer.auto.offset.reset": "now"}, "auto.offset.reset"),
         ({"producer.max.block.ms": "soon"}, "max.block.ms"),
+        ({"admin.request.timeout.ms": "soon"}, "request.timeout.ms"),
+        ({"bootstrap.servers": "kafka"}, "not host:port"),
         ({"client.security.protocol": "SASL_SSL"}, "sasl.jaas.config is required"),
     ],
 )
