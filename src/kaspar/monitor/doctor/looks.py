@@ -1,7 +1,7 @@
 """Several looks at one cluster, one after the other: what checks that compare need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaspar.base.ids import TopicPartition
 from kaspar.monitor.doctor.access import Access
@@ -35,8 +35,14 @@ class Looks:
 
     def commits(self, group_id: str, partition: TopicPartition) -> list[Commit]:
         """What the group had committed at each look, with its lag then; as the rules of kaspar.monitor.lag take it."""
-        found = (_commit(each, group_id, partition) for each in self.observations)
-        return [each for each in found if each is not None]
+        found = []
+        for earlier, each in zip((None, *self.observations), self.observations, strict=False):
+            commit = _commit(each, group_id, partition)
+            if commit is not None:
+                ends = None if earlier is None else earlier.ends.get(partition)
+                kept_up = ends is not None and commit.offset >= ends.last_stable_offset
+                found.append(replace(commit, kept_up=kept_up))
+        return found
 
 
 def _commit(observation: Observation, group_id: str, partition: TopicPartition) -> Commit | None:

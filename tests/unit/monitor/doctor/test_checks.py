@@ -80,6 +80,16 @@ def test_growth_counts_from_the_first_look_that_saw_the_group() -> None:
     assert after_a_look_without_it == alone
 
 
+def test_a_group_that_reads_within_one_look_what_was_there_before_it_is_not_behind() -> None:
+    """Its lag is what arrives between two commits, and may happen to grow a little at each look."""
+
+    def jitter(seen: Observation) -> Observation:
+        end = seen.ends[ORDERS].high_watermark
+        return with_group(seen, GroupSeen("Stable", {ORDERS: end - 1 - seconds(seen) // 10}, members=1))
+
+    assert findings(looks(jitter).observations) == ()
+
+
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_nothing_is_found_in_a_healthy_cluster(count: int) -> None:
     assert findings(looks(count=count).observations) == ()
