@@ -42,6 +42,7 @@ class SharedReads:
         return task if self._clock.monotonic() < until else None
 
     def _start(self, key: Hashable, read: Callable[[], Awaitable[_Result]]) -> asyncio.Task[Any]:
+        self._drop_expired()
         pending, recent, started = self._pending, self._recent, self._clock.monotonic()
         task = asyncio.ensure_future(_run(read))
         pending[key] = task
@@ -57,6 +58,12 @@ class SharedReads:
 
         task.add_done_callback(finished)
         return task
+
+    def _drop_expired(self) -> None:
+        """A list of all topics is large, and nobody may ask for it again."""
+        for key in self._recent:
+            if self._finished(key) is None:
+                self._recent.discard(key)
 
     def forget(self) -> None:
         """Something was changed: what was read before, or is being read, is not shared any more."""

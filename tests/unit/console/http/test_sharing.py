@@ -1,6 +1,7 @@
 """Reads that callers of one identity share."""
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -119,5 +120,23 @@ def test_after_a_change_nothing_from_before_is_shown_even_if_it_was_being_read()
         assert (await before, await after) == (2, 3)
         assert await reads.get("key", read) == 3
         assert await reads.get("kept", read) == 4
+
+    _run(test)
+
+
+def test_what_is_shared_no_longer_is_freed_by_the_next_read() -> None:
+    class Large:
+        pass
+
+    async def large() -> Large:
+        return Large()
+
+    async def test(reads: SharedReads, clock: ManualClock, read: Reading) -> None:
+        result = weakref.ref(await reads.get("large", large))
+        await reads.get("another", read)
+        assert result() is not None
+        clock.advance(int(SHARED_FOR_S * 1000) + 1)
+        await reads.get("a third", read)
+        assert result() is None
 
     _run(test)
