@@ -34,6 +34,9 @@ def test_another_look_finds_what_is_new_and_forgets_what_is_mended(
     expect(page.get_by_text("The command is copied.")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == command
 
+    secured.open(page)
+    expect(page.locator("a.figure", has_text="Findings")).to_contain_text("problem")
+
     secured.open(page, "#/transactions?tab=hanging")
     page.get_by_label("Topic").fill(topic)
     page.get_by_role("button", name="Search").click()

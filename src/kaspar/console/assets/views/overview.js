@@ -67,7 +67,7 @@ function Figures({ state, findings }) {
       <${Figure} label="Offline" value=${number(state.offline.count)} kind=${kind(state.offline.count > 0)} note="partitions" href=${link("topics", { trouble: "1" })} />
       <${Figure} label="Groups in trouble" value=${number(state.groups_in_trouble)} kind=${kind(state.groups_in_trouble > 0, "warn")} note=${`of ${number(state.groups)}`} href=${link("groups")} />
       <${Figure} label="Findings" value=${number(problems + warnings)} kind=${problems ? "bad" : kind(warnings > 0, "warn")}
-        note=${problems ? count(problems, "problem") : warnings ? "warnings" : "of the doctor"} href=${link("doctor")} />
+        note=${problems ? count(problems, "problem") : warnings ? count(warnings, "warning") : "of the doctor"} href=${link("doctor")} />
       ${canary &&
       html`<${Figure} label="Canary" value=${percent(canary.consume_availability)} kind=${CANARY[canary.status][0]}
         note=${canary.latency_p99_ms === null ? CANARY[canary.status][1] : `${CANARY[canary.status][1]}, p99 ${duration(canary.latency_p99_ms)}`} />`}
@@ -85,7 +85,7 @@ const GROUP_COLUMNS = [
 export default function Overview() {
   const first = useResource("/api/overview");
   const live = useLive("overview");
-  const findings = useLive("findings")?.value?.findings ?? [];
+  const findings = useLive("findings")?.value?.severities.flatMap((each) => each.findings) ?? [];
   const resource = live?.value ? { data: live.value, problem: null, isLoading: false } : first;
   return html`
     <${Page} title="Overview">
