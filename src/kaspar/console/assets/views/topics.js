@@ -18,7 +18,7 @@ const health = (row) => {
 const COLUMNS = [
   { key: "name", title: "Topic", sort: true },
   { key: "under_replicated", title: "Replicas", sort: "descending", render: health },
-  { key: "partitions", title: "Partitions", align: "right", sort: "descending", render: (row) => number(row.partitions) },
+  { key: "partitions", title: "Partitions", align: "right", sort: "descending", hideOnPhone: true, render: (row) => number(row.partitions) },
   { key: "replication_factor", title: "Replication factor", align: "right", sort: "descending", hideOnPhone: true },
   { key: "records", title: "Records", align: "right", hideOnPhone: true, render: (row) => number(row.records) },
   { key: "size", title: "Size", align: "right", sort: "descending", render: (row) => bytes(row.size) },

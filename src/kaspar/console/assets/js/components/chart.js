@@ -25,7 +25,7 @@ function options(series, unit, width) {
   return {
     width,
     height: HEIGHT_PX,
-    padding: [8, 8, 0, 0],
+    padding: [8, 24, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { x: { range: (_, low, high) => [Math.min(low, high - SHORTEST_S), high] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },

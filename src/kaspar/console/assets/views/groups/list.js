@@ -12,8 +12,8 @@ const seconds = (value) => (value === null ? UNKNOWN : duration(value * 1000));
 const COLUMNS = [
   { key: "group", title: "Group", sort: true, render: (row) => html`<${Text}>${row.group_id}<//>` },
   { key: "status", title: "Lag status", sort: "descending", render: (row) => html`<${LagStatus} status=${row.status} />` },
-  { key: "state", title: "State", sort: true, render: (row) => html`<${GroupState} state=${row.state} />` },
-  { key: "members", title: "Members", align: "right", render: (row) => number(row.members) },
+  { key: "state", title: "State", sort: true, hideOnPhone: true, render: (row) => html`<${GroupState} state=${row.state} />` },
+  { key: "members", title: "Members", align: "right", hideOnPhone: true, render: (row) => number(row.members) },
   { key: "lag", title: "Lag", sort: "descending", align: "right", render: (row) => number(row.total_lag) },
   { key: "lag_seconds", title: "Behind", sort: "descending", align: "right", hideOnPhone: true, render: (row) => seconds(row.max_lag_seconds) },
   { key: "type", title: "Type", sort: true, hideOnPhone: true, render: (row) => (row.protocol_type && row.protocol_type !== "consumer" ? `${row.type} (${row.protocol_type})` : row.type) },

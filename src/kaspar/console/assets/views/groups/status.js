@@ -3,10 +3,10 @@ import { html } from "../../js/ui.js";
 import { Status } from "../../js/components/values.js";
 
 const MEANINGS = {
-  OK: ["good", "It keeps up."],
+  OK: ["good", "Nothing wrong has been seen."],
   WARN: ["warn", "It commits, and its lag grows."],
-  STALL: ["bad", "It commits the same offset again and again while there is lag."],
-  STOP: ["bad", "It has stopped committing."],
+  STALL: ["bad", "Members read it, but its offset does not move."],
+  STOP: ["bad", "Nobody reads it, and records wait."],
   REWIND: ["bad", "It has gone back to an earlier offset."],
   ERR: ["bad", "A partition is stalled, stopped or rewound."],
   NOTFOUND: ["neutral", "The monitor knows no committed offsets of it."],

@@ -48,7 +48,7 @@ export function Results({ topic, rows, formats, onReplay, onEdit }) {
               <${Fragment} key=${keyOf(row)}>
                 <${Line} ...${{ row, isOpen, hasLetters }} onToggle=${() => toggle(row)} />
                 ${isOpen &&
-                html`<tr class="messages-open"><td colspan=${hasLetters ? 6 : 5}><${Record} ...${{ topic, row, formats, onReplay, onEdit }} /></td></tr>`}
+                html`<tr class="messages-opened"><td colspan=${hasLetters ? 6 : 5}><${Record} ...${{ topic, row, formats, onReplay, onEdit }} /></td></tr>`}
               <//>
             `;
           })}

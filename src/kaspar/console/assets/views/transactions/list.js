@@ -11,7 +11,7 @@ const COLUMNS = [
   { key: "state", title: "State", sort: true, render: (row) => html`<${Phase} transaction=${row} />` },
   { key: "open", title: "Open for", align: "right", render: openFor },
   { key: "timeout", title: "Timeout", align: "right", hideOnPhone: true, render: timeoutOf },
-  { key: "partitions", title: "Partitions", align: "right", render: (row) => number(row.partitions.length) },
+  { key: "partitions", title: "Partitions", align: "right", hideOnPhone: true, render: (row) => number(row.partitions.length) },
   { key: "producer_id", title: "Producer", sort: true, align: "right", hideOnPhone: true },
   { key: "producer_epoch", title: "Epoch", align: "right", hideOnPhone: true, render: (row) => row.producer_epoch ?? UNKNOWN },
   { key: "coordinator_id", title: "Coordinator", sort: true, align: "right", hideOnPhone: true },

@@ -7,6 +7,7 @@ const KINDS = { open: "warn", prepared: "warn", ended: "neutral" };
 
 export const Phase = ({ transaction }) => html`<${Status} kind=${KINDS[transaction.phase]}>${transaction.state}<//>`;
 
-export const openFor = ({ start_time_ms: start }) => (start === null ? UNKNOWN : duration(Math.max(0, Date.now() - start)));
+/** One that has ended keeps the time of its start, and is open no longer. */
+export const openFor = ({ phase, start_time_ms: start }) => (phase === "ended" || start === null ? UNKNOWN : duration(Math.max(0, Date.now() - start)));
 
 export const timeoutOf = (transaction) => (transaction.is_two_phase ? "none (two-phase)" : duration(transaction.timeout_ms));
