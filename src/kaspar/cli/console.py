@@ -14,7 +14,7 @@ examples:
   kaspar console                                       on http://127.0.0.1:8080, for the brokers of localhost:9092
   kaspar console console.properties
   kaspar console --override bootstrap.servers=b1:9092,b2:9092 --override schema.registry.url=http://registry:8081
-  kaspar console --override kaspar.metrics.urls=1=http://b1:9308/metrics,2=http://b2:9308/metrics
+  kaspar console --override kaspar.metrics.urls=1=http://b1:9404/metrics,2=http://b2:9404/metrics
   kaspar console --override kaspar.console.read.only=true
 
 'kaspar up' runs one beside its brokers.

@@ -32,7 +32,7 @@ examples:
   kaspar doctor                               looks for a minute
   kaspar doctor --seconds 0                   one look: what can be seen at once
   kaspar doctor --dir kaspar-data             what 'kaspar up' runs there, with its metrics pages
-  kaspar doctor --metrics-url 1=http://kafka1:9308/metrics
+  kaspar doctor --metrics-url 1=http://kafka1:9404/metrics
   kaspar doctor --json | jq -r '.findings[] | select(.severity == "problem") | .command'
   kaspar doctor --plan replication | kafka-reassign-partitions --bootstrap-server localhost:9092 \\
     --execute --reassignment-json-file /dev/stdin
@@ -153,7 +153,7 @@ def _pages(metrics_urls: Sequence[str], plan: "ClusterPlan | None") -> "dict[int
     try:
         pages |= metrics_pages(tuple(metrics_urls))
     except InvalidSetting:
-        raise WrongUsage("--metrics-url is BROKER=URL, as in 1=http://localhost:9308/metrics") from None
+        raise WrongUsage("--metrics-url is BROKER=URL, as in 1=http://localhost:9404/metrics") from None
     return {broker_id: PageAddress(url) for broker_id, url in pages.items()}
 
 

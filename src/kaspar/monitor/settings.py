@@ -95,7 +95,7 @@ class RatesSettings(Settings):
         LIST,
         (),
         importance=Importance.HIGH,
-        doc="Where the metrics pages of brokers are, by the broker's id: `1=http://host:9308/metrics`, separated by "
+        doc="Where the metrics pages of brokers are, by the broker's id: `1=http://host:9404/metrics`, separated by "
         "commas. Without them, rates are taken from the ends of logs only.",
     )
     kaspar_metrics_user: str = setting(STRING, "", doc="The user that logs in to metrics pages; empty does not log in.")
