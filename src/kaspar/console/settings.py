@@ -42,7 +42,8 @@ class PageSettings(Settings):
         STRING,
         "",
         doc="A file that gets a JSON line for each change: who made or tried it, what it is about, and how it ended. "
-        "Empty writes these lines to the service's log.",
+        "It is renamed when it has 100 MiB, and ten renamed ones are kept. Empty writes these lines to the service's "
+        "log.",
     )
     kaspar_console_pipelines_folder: str = setting(
         STRING, "", doc="The folder of the pipelines that `kaspar up` runs. Empty shows no pipelines."

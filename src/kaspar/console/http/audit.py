@@ -3,13 +3,18 @@
 import logging
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from kaspar.base.log import configure_apart, get_log
+from kaspar.base.log_files import Rotation
 from kaspar.web.asgi import Scope
 from kaspar.web.identity import caller_of
 
 LOGGER = "kaspar.console.audit"
 log = get_log(LOGGER)
+
+_ROTATION: Final = Rotation(period_s=0)
+"""By size alone: with a new file each day, lines would be deleted after ten days."""
 
 
 def write_to(file: str) -> None:
@@ -17,7 +22,7 @@ def write_to(file: str) -> None:
     KasparError."""
     logging.getLogger(LOGGER).setLevel(logging.INFO)
     if file:
-        configure_apart([LOGGER], Path(file))
+        configure_apart([LOGGER], Path(file), rotation=_ROTATION)
 
 
 class Outcome(StrEnum):
