@@ -15,7 +15,7 @@ GROUPS = 200
 ROUNDS = 6
 ONE_COORDINATOR = {
     "offsets.topic.num.partitions": "1",
-    "offsets.load.buffer.size": "1024",  # a batch at a time, so that loading takes longer than a client's first requests
+    "offsets.load.buffer.size": "1024",  # a batch at a time: loading outlasts a client's first requests
     "group.initial.rebalance.delay.ms": "0",
 }
 

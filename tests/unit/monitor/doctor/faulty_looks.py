@@ -251,7 +251,9 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(_group("Stable", 0), "group late", "No offset was committed in 60 s", "kaspar group describe late"),
     ),
     "group-without-members": (
-        _changed(_group("Empty", 0), "group late", "1,005 records behind, on 1 partition", "kaspar group delete late"),
+        _changed(
+            _group("Empty", 0), "group late", "1,005 records behind, on 1 partition", "kaspar group describe late"
+        ),
     ),
     "group-rebalancing": (
         _changed(

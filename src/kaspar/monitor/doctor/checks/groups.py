@@ -101,7 +101,8 @@ def group_without_members(looks: Looks) -> Iterator[Fault]:
         lag = total_lag(looks.last, group_id)
         if group.state == "Empty" and lag > 0:
             detail = f"It is {counted(lag, 'record')} behind, on {counted(len(group.committed), 'partition')}."
-            yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "delete", group_id))
+            # Not "group delete": a group that is only stopped would lose its place.
+            yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "describe", group_id))
 
 
 @check(
