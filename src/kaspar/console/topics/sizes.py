@@ -1,12 +1,17 @@
 """How many bytes partitions have: of their leaders' replicas, as the brokers' log directories report them."""
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.log_dirs import describe_log_dirs
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription
+
+_MOST_NAMED: Final = 1_000
+"""Partitions in a request: a broker reports all of its replicas sooner than it reads the names of many, and bounds how
+many it reads."""
 
 
 def partition_sizes(admin: Admin, topics: Collection[TopicDescription]) -> dict[TopicPartition, int]:
@@ -15,10 +20,11 @@ def partition_sizes(admin: Admin, topics: Collection[TopicDescription]) -> dict[
     sizes: dict[TopicPartition, int] = {}
     for leader, partitions in _by_leader(topics).items():
         try:
-            for log_dir in describe_log_dirs(admin, leader, partitions):
-                sizes |= {where: replica.partition_size for where, replica in log_dir.replicas.items()}
+            log_dirs = describe_log_dirs(admin, leader, partitions if len(partitions) <= _MOST_NAMED else None)
         except Refused:  # not permitted, or it has just left
             continue
+        found = {where: replica.partition_size for log_dir in log_dirs for where, replica in log_dir.replicas.items()}
+        sizes |= {where: found[where] for where in partitions if where in found}
     return sizes
 
 
