@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from kaspar.base.errors import Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
 from kaspar.console.messages.dead_letters import origin_of, original_record
 from kaspar.console.messages.reading.batches import State, StoredRecord
 from kaspar.console.messages.reading.positions import AtOffset, Cursor, Direction, End
 from kaspar.console.messages.reading.scanning import Budget, Matches, Page, Query, Stopped, read_page
-from kaspar.console.messages.writing import RecordWriter, Written
+from kaspar.console.messages.writing import RecordWriter, Written, size_of
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
 from kaspar.records.record import Record
 
@@ -161,11 +161,26 @@ def _write_letters(client: Client, letters: Sequence[StoredRecord], *, keep_time
         problem = str(failure)  # those before it are written
     try:
         for batch in _batches(destinations):
-            writer.write(batch[0].topic, batch[0].partition, [to.record for to in batch])
-            written += len(batch)
+            for count in _write_batch(writer, batch):
+                written += count
     except _FAILURES as failure:
         problem = str(failure)
     return written, problem
+
+
+def _write_batch(writer: RecordWriter, batch: Sequence[Destination]) -> Iterator[int]:
+    """Yields how many records were written, after each write. A batch that is too large for the topic is split, as
+    Java's producer does it: each of its records may fit."""
+    try:
+        writer.write(batch[0].topic, batch[0].partition, [to.record for to in batch])
+    except Refused as refused:
+        if refused.code is not ErrorCode.MESSAGE_TOO_LARGE or len(batch) == 1:
+            raise
+        middle = len(batch) // 2
+        yield from _write_batch(writer, batch[:middle])
+        yield from _write_batch(writer, batch[middle:])
+    else:
+        yield len(batch)
 
 
 def _batches(destinations: Sequence[Destination]) -> Iterator[list[Destination]]:
@@ -175,7 +190,7 @@ def _batches(destinations: Sequence[Destination]) -> Iterator[list[Destination]]
         size = 0
         for to in following:
             batch.append(to)
-            size += len(to.record.key or b"") + len(to.record.value or b"")
+            size += size_of(to.record)
             if size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0

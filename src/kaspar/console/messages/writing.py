@@ -57,7 +57,7 @@ class RecordWriter:
     def write(self, topic: str, partition: int, records: Sequence[Record]) -> Written:
         """One batch. Returns where its first record is. Raises Refused."""
         where = TopicPartition(topic, partition)
-        size = sum(len(each.key or b"") + len(each.value or b"") for each in records)
+        size = sum(size_of(each) for each in records)
         is_identified = self._producer_id != NO_PRODUCER_ID
         batch = build_batch(
             [each._replace(offset=-1) for each in records],
@@ -82,6 +82,12 @@ class RecordWriter:
                 raise Refused(code, f"Topic {topic} cannot be written: {code.name}.")
             self._counts[topic] = len(found.partitions)
         return self._counts[topic]
+
+
+def size_of(record: Record) -> int:
+    """About as many bytes as it has in a batch that is not compressed."""
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _identified(client: Client) -> tuple[int, int]:

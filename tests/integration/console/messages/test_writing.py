@@ -1,5 +1,7 @@
 """Producing and replaying on a real broker: the bytes that were meant, once, where they belong."""
 
+import random
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -210,3 +212,27 @@ def test_a_letter_that_cannot_be_replayed_stops_there(client: Client, new_topic:
     assert step.position == Cursor({0: 1})
     rest = replay_letters(client, dead, Cursor({0: 2}), Cursor({0: 3}), None, keep_timestamp=True)
     assert (rest.replayed, rest.is_done) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [
+        [(400_000, 0), (900_000, 0), (10, 0)],
+        [(1, 9_000)] * 200,
+    ],
+    ids=["values", "headers"],
+)
+def test_letters_that_fit_one_by_one_are_replayed(
+    client: Client, new_topic: NewTopic, letters: list[tuple[int, int]]
+) -> None:
+    origin, dead = new_topic(2), new_topic(1)
+    rng = random.Random(7)
+    for number, (value, header) in enumerate(letters):
+        record = letter(origin, number)
+        large = record._replace(value=rng.randbytes(value), headers=(*record.headers, ("large", rng.randbytes(header))))
+        client.produce(dead, 0, bytes(build_batch([large])))
+    until = Cursor({0: len(letters)})
+    step = replay_letters(client, dead, Cursor({0: 0}), until, None, keep_timestamp=True)
+    assert (step.problem, step.replayed, step.is_done) == (None, len(letters), True)
+    sent = [each.value for _, each in records_of(client, dead)]
+    assert [each.value for _, each in records_of(client, origin)] == sent
