@@ -315,7 +315,8 @@ def test_a_job_without_a_name_is_published_whole_and_leaves_nothing_behind(
     assert topics.values(target) == []
     write("1")
     wait_for(topics, target, numbered(0, 4))
-    assert open_transactions(broker) == []
+    # A task of the failed job may have begun after its driver gave up, and aborts what it wrote when it is done.
+    wait_until(lambda: open_transactions(broker) == [], "no transaction is open")
     with Client(broker.bootstrap) as client:
         log = DecisionLog(client)
         jobs = [query for query in log.queries() if query.startswith("job-")]
