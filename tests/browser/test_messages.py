@@ -330,6 +330,39 @@ def test_dead_letters_show_their_origin_and_are_replayed(page: Page, console: Co
     assert page.evaluate("window.hacked") is None
 
 
+def test_a_replay_that_has_failed_continues_where_it_stopped(page: Page, console: Console, fill: Fill) -> None:
+    origin = fill("browser-continued")
+    records = letters(origin, 3)
+    records[1] = letters("browser-continued-later", 2)[1]
+    dead = fill("browser-continued-dead", records)
+    console.open(page, f"#/messages/{dead}")
+    page.get_by_role("button", name="Replay those that match…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Replay 3 dead letters").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("1 dead letter replayed, then: There is no topic")
+    later = fill("browser-continued-later")
+    dialog.get_by_role("button", name="Continue").click()
+    expect(page.get_by_text("3 dead letters replayed.")).to_be_visible()
+    assert [key for key, _, _ in values(console, origin)] == [b"k0", b"k2"]
+    assert [key for key, _, _ in values(console, later)] == [b"k1"]
+
+
+def test_a_replay_whose_response_is_lost_says_that_records_may_be_written(
+    page: Page, console: Console, problems: Problems, fill: Fill
+) -> None:
+    problems.loses_connection = True
+    origin = fill("browser-lost")
+    dead = fill("browser-lost-dead", letters(origin, 2))
+    console.open(page, f"#/messages/{dead}")
+    page.get_by_role("button", name="Replay those that match…").click()
+    dialog = page.get_by_role("dialog")
+    button = dialog.get_by_role("button", name="Replay 2 dead letters")
+    expect(button).to_be_enabled()
+    page.route("**/dead-letters", lambda route: route.abort())
+    button.click()
+    expect(dialog.get_by_role("alert")).to_contain_text("whether those that follow were written is unknown")
+
+
 def test_a_topic_that_is_gone_says_so(page: Page, console: Console, problems: Problems) -> None:
     problems.expected.add(404)
     console.open(page, "#/messages/nowhere")

@@ -37,7 +37,7 @@ export function ReplayOne({ topic, record, onClose, onDone }) {
 }
 
 /** All dead letters that match the filter. They are counted first; then the person confirms; then they are replayed in
- * steps, which can be stopped. */
+ * steps, which can be stopped. If one fails, the person can continue there: what was replayed is not replayed again. */
 export function ReplayLetters({ topic, filter, onClose, onDone }) {
   const [counted, setCounted] = useState({ found: 0, scanned: 0, done: false });
   const [progress, setProgress] = useState(null);
@@ -54,14 +54,16 @@ export function ReplayLetters({ topic, filter, onClose, onDone }) {
   }, [topic, filter]);
   const submit = async () => {
     isStopped.current = false;
-    const done = await replayAll(topic, filter, counted, keepsTime, setProgress, () => isStopped.current);
-    toast(`${count(done, "dead letter")} replayed.`);
+    const from = progress ?? { replayed: 0, position: counted.start };
+    const replayed = await replayAll(topic, filter, from, counted.until, keepsTime, setProgress, () => isStopped.current);
+    toast(`${count(replayed, "dead letter")} replayed.`);
     onDone();
   };
+  const action = !counted.done ? "Counting…" : progress ? "Continue" : `Replay ${count(counted.found, "dead letter")}`;
   return html`
     <${Dialog} title="Replay dead letters" onClose=${onClose}>
       ${problem && html`<p class="notice bad" role="alert">${problem}</p>`}
-      <${ChangeForm} action=${counted.done ? `Replay ${count(counted.found, "dead letter")}` : "Counting…"} onSubmit=${submit} onCancel=${onClose}
+      <${ChangeForm} action=${action} onSubmit=${submit} onCancel=${onClose}
         canSubmit=${counted.done && counted.found > 0}>
         <p role="status">
           ${progress
@@ -93,15 +95,16 @@ async function countAll(topic, filter, signal, onProgress) {
   } while (!total.done);
 }
 
-/** Never tries again by itself: a step whose response was lost may have been made. */
-async function replayAll(topic, filter, counted, keepsTime, onProgress, isStopped) {
-  let replayed = 0;
-  let position = counted.start;
+/** Goes on from {replayed, position}. Never tries again by itself: a step whose response was lost may have been made. */
+async function replayAll(topic, filter, { replayed, position }, until, keepsTime, onProgress, isStopped) {
   while (!isStopped()) {
-    const step = await change("POST", path`/api/topics/${topic}/dead-letters`, { start: position, until: counted.until, filter, keep_timestamp: keepsTime });
+    const step = await change("POST", path`/api/topics/${topic}/dead-letters`, { start: position, until, filter, keep_timestamp: keepsTime }).catch((failure) => {
+      if (failure.status) throw failure;
+      throw new Error(`${count(replayed, "dead letter")} replayed; whether those that follow were written is unknown. ${failure.message}`);
+    });
     replayed += step.replayed;
     position = step.position;
-    onProgress({ replayed });
+    onProgress({ replayed, position });
     if (step.problem) throw new Error(`${count(replayed, "dead letter")} replayed, then: ${step.problem}`);
     if (step.done) break;
   }
