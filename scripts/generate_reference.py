@@ -167,7 +167,7 @@ def _entry(setting: Setting, changed: str | None) -> str:
     facts.append(f"importance {setting.importance.value}")
     lines = [f"### `{setting.name}`\n", f"{setting.doc}\n"]
     if setting.not_honoured:
-        lines.append(f"**No effect**: {setting.not_honoured[0].lower()}{setting.not_honoured[1:]}\n")
+        lines.append(f"**No effect.** {setting.not_honoured}\n")
     lines.append(f"*{'; '.join(facts)}*\n")
     return "\n".join(lines)
 

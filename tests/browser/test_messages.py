@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -253,6 +254,24 @@ def test_produce_a_record(page: Page, console: Console, fill: Fill, problems: Pr
     expect(page.get_by_text(re.compile("Written to partition . of browser-produce at offset 0"))).to_be_visible()
     expect(rows(page)).to_have_count(1)
     assert values(console, topic) == [(b"k1", b'{"a": 1}', (("trace", b"7"),))]
+
+
+def test_a_record_is_produced_by_a_schema_where_others_have_one(page: Page, console: Console, fill: Fill) -> None:
+    schema = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
+    url = f"{console.broker.registry_url}/subjects/browser-avro-value/versions"
+    framing = b"\0" + httpx.post(url, json={"schema": schema}).raise_for_status().json()["id"].to_bytes(4)
+    topic = fill("browser-avro", [Record(TIME_MS, b"k", framing + b"\x02")])
+    console.open(page, f"#/messages/{topic}")
+    expect(rows(page)).to_contain_text('{"id": 1}')
+    page.get_by_role("button", name="Produce…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Key as", exact=True)).to_have_value("null")
+    expect(dialog.get_by_label("Value as", exact=True)).to_have_value("schema")
+    expect(dialog.get_by_label("Subject", exact=True)).to_have_value("browser-avro-value")
+    dialog.get_by_label("Value", exact=True).fill('{"id": 2}')
+    dialog.get_by_role("button", name="Produce").click()
+    expect(rows(page)).to_have_count(2)
+    assert values(console, topic)[1] == (None, framing + b"\x04", ())
 
 
 @pytest.mark.long

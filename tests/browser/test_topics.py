@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from playwright.sync_api import Page, expect
 
+from kaspar.base.ids import uuid_to_text
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.deletion import delete_topics
 from kaspar.client.admin.session import raise_first
@@ -84,6 +85,7 @@ def test_the_list_is_searched_by_keyboard_and_keeps_the_search_in_its_address(
     page.get_by_role("link", name=topic).focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1, name=topic)).to_be_focused()
+    expect(page.get_by_text("Topic id")).to_be_visible()
 
 
 def test_many_topics_are_paged_and_sorted_by_the_server(page: Page, console: Console) -> None:
@@ -119,9 +121,28 @@ def test_a_setting_is_changed_and_reset(page: Page, console: Console, topic: str
     expect(row).to_contain_text("3600000")
     expect(row).to_contain_text("this topic")
     row.get_by_role("button").click()
-    page.get_by_role("dialog", name="retention.ms").get_by_role("button", name="Reset").click()
+    page.get_by_role("dialog", name="retention.ms").get_by_role("button", name="Reset to default").click()
     page.get_by_role("dialog", name="Reset retention.ms").get_by_role("button", name="Reset", exact=True).click()
     expect(row).to_contain_text("604800000")
+
+
+def test_the_topic_id_is_shown_as_kafka_prints_it(page: Page, console: Console, topic: str) -> None:
+    with console.admin() as admin:
+        described = describe_topics(admin, [topic])[topic]
+    assert isinstance(described, TopicDescription)
+    console.open(page, f"#/topics/{topic}")
+    expect(page.get_by_text("Topic id")).to_have_text(f"Topic id {uuid_to_text(described.topic_id)}")
+
+
+def test_a_question_is_withdrawn_when_the_page_goes_elsewhere(page: Page, console: Console, topic: str) -> None:
+    console.open(page, "#/topics")
+    page.get_by_role("link", name=topic).click()
+    page.get_by_role("button", name="Delete topic").click()
+    expect(page.get_by_role("dialog", name=f"Delete the topic {topic}?")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert _partitions(console, topic) == 2
 
 
 def test_partitions_are_added(page: Page, console: Console, topic: str) -> None:

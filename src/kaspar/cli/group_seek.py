@@ -34,7 +34,12 @@ The group must have no members while it is moved. Without --topic, the partition
 
 @click.command("seek", cls=Command, epilog=_EXAMPLES)
 @click.argument("name", metavar="GROUP", shell_complete=complete_groups)
-@click.option("--to", "target", metavar="WHERE", help="start, end, an offset, or a time such as '10 minutes ago'.")
+@click.option(
+    "--to",
+    "target",
+    metavar="WHERE",
+    help="start or earliest, end or latest, an offset, or a time such as '10 minutes ago'.",
+)
 @click.option("--by", type=int, metavar="N", help="So many records forward, or back if it is negative.")
 @click.option(
     "--topic",

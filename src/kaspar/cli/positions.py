@@ -1,4 +1,5 @@
-"""Positions in partitions as people name them: start, end, an offset, or a time such as '10 minutes ago'."""
+"""Positions in partitions as people name them: start or earliest, end or latest, an offset, or a time such as
+'10 minutes ago'."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,9 +19,9 @@ def find_offsets(admin: "Admin", partitions: "Sequence[TopicPartition]", positio
     from kaspar.client.offsets import offsets_at
 
     match position:
-        case "start":
+        case "start" | "earliest":
             return offsets_at(admin.client, partitions, EARLIEST_TIMESTAMP)
-        case "end":
+        case "end" | "latest":
             return offsets_at(admin.client, partitions, LATEST_TIMESTAMP)
     if position.isdecimal() and int(position) < MIN_EPOCH_MS:
         return dict.fromkeys(partitions, int(position))

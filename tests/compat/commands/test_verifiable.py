@@ -8,6 +8,7 @@ import pytest
 
 from tests.compat.commands.catalog import VERIFIABLE_CONSUMER, VERIFIABLE_PRODUCER
 from tests.compat.commands.places import Place, Places, same_at_all
+from tests.compat.commands.settling import settle
 from tests.compat.tools.comparing import run_ours, sentences
 from tests.peers.downloads import require_tool
 from tests.peers.kafka import LIGHT_JVM, classpath
@@ -31,7 +32,13 @@ def new_topic(place: Place, name: str) -> str:
     topic = place.name_of(name)
     with client_of(place) as client:
         client.create_topic(topic)
+    settle(place)
     return topic
+
+
+def produce(place: Place, topic: str, values: list[bytes]) -> None:
+    with client_of(place) as client:
+        assert client.produce(topic, values).error_code == 0
 
 
 def run_kafkas_producer(*arguments: str) -> str:
@@ -89,12 +96,10 @@ def consume(place: Place, topic: str, count: int, *arguments: str) -> None:
 def test_consumer(places: Places) -> None:
     def scenario(place: Place) -> None:
         topic = new_topic(place, "numbers")
-        with client_of(place) as client:
-            client.produce(topic, [b"a", b"b", b"c"])
+        produce(place, topic, [b"a", b"b", b"c"])
         group = place.name_of("group")
         consume(place, topic, 3, "--group-id", group, "--verbose")
-        with client_of(place) as client:
-            client.produce(topic, [b"d"])
+        produce(place, topic, [b"d"])
         strategy = ("--assignment-strategy", "org.apache.kafka.clients.consumer.RoundRobinAssignor")
         consume(place, topic, 1, "--group-id", group, "--session-timeout", "10000", *strategy)
         consume(place, topic, 4, "--group-id", place.name_of("auto"), "--enable-autocommit", "--group-instance-id", "i")

@@ -79,6 +79,8 @@ def test_group_seeks(kaspar: Kaspar, broker: KasparProcess, topic: str) -> None:
 
     assert moved("--to", "start", "--dry-run") == 0
     assert kaspar.json("group", "describe", group)[0]["offsets"][0]["committed"] == READ
+    assert moved("--to", "earliest", "--dry-run") == 0
+    assert moved("--to", "latest", "--dry-run") == RECORDS
     assert moved("--to", "end") == RECORDS
     assert moved("--by", "-3") == RECORDS - 3
     assert moved("--to", "5", "--topic", topic, "--partitions", "0") == 5

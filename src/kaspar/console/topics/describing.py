@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import TopicPartition, uuid_to_text
 from kaspar.client.admin.offsets import OffsetSpec, list_offsets
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription, describe_topics, describe_topics_by_metadata
@@ -33,6 +33,7 @@ class PartitionRow:
 class TopicView:
     name: str
     topic_id: str
+    """In Base64, as Kafka's commands print it."""
     is_internal: bool
     partitions: tuple[PartitionRow, ...]
     operations: tuple[str, ...] | None
@@ -63,7 +64,7 @@ def describe_topic(admin: Admin, name: str) -> TopicView:
                 sizes.get(where),
             )
         )
-    return TopicView(name, str(topic.topic_id), topic.is_internal, tuple(rows), _operations(admin, name))
+    return TopicView(name, uuid_to_text(topic.topic_id), topic.is_internal, tuple(rows), _operations(admin, name))
 
 
 def find_topic(admin: Admin, name: str) -> TopicDescription:

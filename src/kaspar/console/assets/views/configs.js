@@ -109,7 +109,7 @@ function Setting({ setting, url, what, isLogger, onClose }) {
             <${ChangeForm} action=${`Change ${what}`} onSubmit=${save} onCancel=${() => onClose(false)} canSubmit=${setting.is_sensitive ? value !== "" : value !== (setting.value ?? "")}>
               ${field}
             <//>
-            ${setting.is_own && !isLogger && html`<button type="button" class="small configs-reset" onClick=${reset}>Reset to ${setting.others[0] ? sourceOf(setting.others[0].source) : "none"}</button>`}
+            ${setting.is_own && !isLogger && html`<button type="button" class="small configs-reset" onClick=${reset}>Reset to ${setting.others[0] ? sourceOf(setting.others[0].source) : "default"}</button>`}
           `}
     <//>
   `;

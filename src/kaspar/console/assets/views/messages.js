@@ -92,7 +92,7 @@ function Topic({ topic, query }) {
       html`<${Results} topic=${topic} rows=${rows} formats=${{ key: query.get("key") ?? "", value: query.get("value") ?? "" }}
         onReplay=${(record) => setDialog({ kind: "replay", record })} onEdit=${(record) => setDialog({ kind: "produce", record })} />`}
       ${!isLive && html`<${Paging} search=${search} isNewestFirst=${isNewestFirst} isFiltered=${Boolean(filter)} />`}
-      ${dialog?.kind === "produce" && html`<${Produce} topic=${topic} record=${dialog.record} onClose=${close} onDone=${done} />`}
+      ${dialog?.kind === "produce" && html`<${Produce} topic=${topic} record=${dialog.record} like=${rows.find((row) => row.value.kind !== "null")} onClose=${close} onDone=${done} />`}
       ${dialog?.kind === "replay" && html`<${ReplayOne} topic=${topic} record=${dialog.record} onClose=${close} onDone=${done} />`}
       ${dialog?.kind === "letters" && html`<${ReplayLetters} topic=${topic} filter=${filter} onClose=${close} onDone=${done} />`}
     <//>

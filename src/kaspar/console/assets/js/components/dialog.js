@@ -1,5 +1,6 @@
 // Dialogs: the browser's own, which keep the focus inside and give it back.
 import { html, Shared, useEffect, useId, useRef, useState } from "../ui.js";
+import { useRoute } from "../router.js";
 import { useShared } from "../shared.js";
 
 /** Open while it is rendered. `onClose` is called by Escape and by the button. */
@@ -35,24 +36,30 @@ export const confirm = (options) =>
     question.set({ action: "Continue", ...options, resolve });
   });
 
+/** A question is withdrawn when the page goes elsewhere: it belongs to the view that asked it. */
 export function Questions() {
   const asked = useShared(question);
-  return asked && html`<${Question} key=${asked.title} ...${asked} />`;
+  const { path } = useRoute();
+  useEffect(() => () => question.value && answer(question.value, false), [path]);
+  return asked && html`<${Question} key=${asked.title} asked=${asked} />`;
 }
 
-function Question({ title, text, details = [], action, isDangerous, typed, resolve }) {
+function answer(asked, value) {
+  question.set(null);
+  asked.resolve(value);
+}
+
+function Question({ asked }) {
+  const { title, text, details = [], action, isDangerous, typed } = asked;
   const [given, setGiven] = useState("");
   const field = useId();
-  const answer = (value) => {
-    question.set(null);
-    resolve(value);
-  };
+  const refuse = () => answer(asked, false);
   const submitted = (event) => {
     event.preventDefault();
-    if (!typed || given === typed) answer(true);
+    if (!typed || given === typed) answer(asked, true);
   };
   return html`
-    <${Dialog} title=${title} onClose=${() => answer(false)}>
+    <${Dialog} title=${title} onClose=${refuse}>
       <form onSubmit=${submitted}>
         ${text && html`<p>${text}</p>`}
         ${details.length > 0 && html`<ul class="details">${details.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
@@ -62,7 +69,7 @@ function Question({ title, text, details = [], action, isDangerous, typed, resol
           <input id=${field} value=${given} onInput=${(event) => setGiven(event.target.value)} autocomplete="off" spellcheck=${false} autofocus />
         `}
         <footer>
-          <button type="button" onClick=${() => answer(false)}>Cancel</button>
+          <button type="button" onClick=${refuse}>Cancel</button>
           <button class=${isDangerous ? "primary danger" : "primary"} disabled=${typed && given !== typed}>${action}</button>
         </footer>
       </form>

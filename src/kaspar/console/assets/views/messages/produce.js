@@ -19,14 +19,22 @@ function partOf(content, subject) {
   return { ...empty(format), data: content.text };
 }
 
-const initial = (topic, record) =>
+/** An empty part: by a schema if the record `like` has one, so that no plain JSON is written among records with schemas. */
+const emptyLike = (content, subject, format) =>
+  SCHEMA_KINDS.includes(content?.kind) ? { ...empty("schema"), subject: content.schema?.subject ?? subject } : empty(format);
+
+const initial = (topic, record, like) =>
   record
     ? {
         key: partOf(record.key, `${topic}-key`),
         value: partOf(record.value, `${topic}-value`),
         headers: record.headers.map(({ name, value }) => ({ name, ...partOf(value, "") })),
       }
-    : { key: empty("null"), value: empty("json"), headers: [] };
+    : {
+        key: emptyLike(like?.key, `${topic}-key`, "null"),
+        value: emptyLike(like?.value, `${topic}-value`, "json"),
+        headers: [],
+      };
 
 const body = ({ format, data, subject, schema_id: id }) => ({
   format,
@@ -34,10 +42,10 @@ const body = ({ format, data, subject, schema_id: id }) => ({
   ...(format === "schema" && (id ? { schema_id: id } : { subject })),
 });
 
-/** `record` is one whose values the form begins with. */
-export function Produce({ topic, record, onClose, onDone }) {
+/** `record` is one whose values the form begins with; `like` is one of the topic, which shows whether it has schemas. */
+export function Produce({ topic, record, like, onClose, onDone }) {
   const [target, setTarget] = useState(topic);
-  const [{ key, value, headers }, setParts] = useState(() => initial(topic, record));
+  const [{ key, value, headers }, setParts] = useState(() => initial(topic, record, like));
   const [partition, setPartition] = useState("");
   const [moment, setMoment] = useState("");
   const set = (changes) => setParts((old) => ({ ...old, ...changes }));
