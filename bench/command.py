@@ -59,7 +59,7 @@ def chosen_sides(
     earlier: Callable[[Path], SideT],
 ) -> list[SideT]:
     if arguments.earlier is not None:
-        return [ours(), earlier(arguments.earlier)]
+        return [ours(), earlier(arguments.earlier.resolve())]  # a broker has a working directory of its own
     sides = {"kaspar": ours, "kafka": kafka}
     return [make() for name, make in sides.items() if arguments.target in ("both", name)]
 
