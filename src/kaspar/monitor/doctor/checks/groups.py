@@ -86,7 +86,7 @@ def _lagging(looks: Looks, group_id: str) -> Iterator[TopicPartition]:
 def _grows(looks: Looks, group_id: str, where: TopicPartition) -> bool:
     commits = looks.commits(group_id, where)
     is_moving = not has_stalled(commits) and not commits[-1].kept_up
-    return is_moving and lag_never_decreased(commits) and commits[-1].stable_lag > commits[0].stable_lag
+    return is_moving and lag_never_decreased(commits) and commits[-1].unread > commits[0].unread
 
 
 @check(
