@@ -1,6 +1,6 @@
 """Several looks at one cluster, one after the other: what checks that compare need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kaspar.base.ids import TopicPartition
@@ -56,6 +56,10 @@ def _commit(observation: Observation, group_id: str, partition: TopicPartition) 
         return None
     offset = group.committed[partition]
     return Commit(offset, observation.at_ms, max(0, ends.high_watermark - offset), unread(offset, ends))
+
+
+def topics_of(partitions: Iterable[TopicPartition]) -> tuple[str, ...]:
+    return tuple(sorted({where.topic for where in partitions}))
 
 
 def total_lag(observation: Observation, group_id: str) -> int:
