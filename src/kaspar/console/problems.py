@@ -13,3 +13,7 @@ class NotThere(KasparError):
 
 class Conflict(KasparError):
     """The change does not fit the present state: somebody else was faster, or something else has to happen first."""
+
+
+class Unfinished(Conflict):
+    """The change was begun, and what has become of it is not known."""

@@ -57,7 +57,12 @@ async def _ask(call: Call, function: Callable[[CallersRegistry], _Result]) -> _R
     except RegistryError as error:
         # A browser would take 401 for the console's own.
         status = error.status if error.status in _CLIENT_ERRORS and error.status != _NOT_LOGGED_IN else 502
-        raise CallFailed(status, str(error), f"SCHEMA_REGISTRY_{error.error_code}") from None
+        raise CallFailed(
+            status,
+            str(error),
+            f"SCHEMA_REGISTRY_{error.error_code}",
+            is_refusal=error.status in _CLIENT_ERRORS,
+        ) from None
 
 
 def _subject(call: Call) -> str:
