@@ -14,7 +14,7 @@ from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.callers.identities import NoCredentials
 from kaspar.client.core import UnsupportedByPeer
-from kaspar.console.problems import Conflict, NotThere, Unacceptable, Unfinished
+from kaspar.console.problems import Conflict, NotThere, PartlyRefused, Unacceptable, Unfinished
 from kaspar.tools.error_messages import DEFAULT_MESSAGES
 from kaspar.web.errors import ErrorBody
 
@@ -94,10 +94,10 @@ def is_refusal(problem: Exception) -> bool:
     match problem:
         case CallFailed():
             return problem.is_refusal
+        case PartlyRefused() | Unfinished():
+            return False
         case Refused():
             return problem.code not in _UNDECIDED
-        case Unfinished():
-            return False
         case _:
             return isinstance(problem, _REFUSALS)
 

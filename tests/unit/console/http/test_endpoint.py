@@ -15,7 +15,7 @@ from kaspar.console.http import audit
 from kaspar.console.http.endpoint import Call, Endpoint, changes
 from kaspar.console.http.errors import CallFailed
 from kaspar.console.http.sharing import SharedReads
-from kaspar.console.problems import Conflict, NotThere, Unfinished
+from kaspar.console.problems import Conflict, NotThere, PartlyRefused, Unfinished, check_parts
 
 REQUEST = {
     "type": "http",
@@ -88,6 +88,7 @@ def test_a_change_that_is_made_or_refused_is_in_the_audit_log(caplog: pytest.Log
         (ConnectionResetError("The broker closed the connection"), "unknown"),
         (MalformedBytes("It is no response"), "unknown"),
         (Unfinished("The change is written, but the host does not respond"), "unknown"),
+        (PartlyRefused(ErrorCode.INVALID_REQUEST, "Partition 2: No."), "unknown"),
         (ZeroDivisionError("a bug"), "unknown"),
     ],
 )
@@ -104,8 +105,21 @@ def test_a_change_that_may_have_been_made_is_not_called_refused(
     assert (line["outcome"], line.get("reason", "")) == (outcome, str(problem))
 
 
+def test_a_refusal_of_some_parts_is_another_than_that_of_all() -> None:
+    first, second = Refused(ErrorCode.INVALID_REQUEST, "No."), Refused(ErrorCode.POLICY_VIOLATION, "Nor this.")
+    check_parts([None, [], 3])
+    with pytest.raises(Refused) as all_of_them:
+        check_parts([first, second])
+    assert all_of_them.value is first
+    with pytest.raises(PartlyRefused, match="Nor this") as some_of_them:
+        check_parts([None, second])
+    assert some_of_them.value.code is ErrorCode.POLICY_VIOLATION
+
+
 def test_shared_reads_are_forgotten_after_changes_that_may_have_been_made() -> None:
     async def reads_after(problem: Exception | None) -> int:
+        count, context = 0, context_of()
+
         async def change(call: Call) -> None:
             if problem is not None:
                 raise problem
@@ -115,7 +129,6 @@ def test_shared_reads_are_forgotten_after_changes_that_may_have_been_made() -> N
             count += 1
             return count
 
-        count, context = 0, context_of()
         await context.reads.get("topics", read)
         endpoint = Endpoint("DELETE", remove.path, change, remove.action, remove.resource)
         await endpoint.respond(context, request_of("orders"))
