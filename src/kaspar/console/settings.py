@@ -72,6 +72,10 @@ class ConsoleSettings(PageSettings, IdentitySettings, WebSettings):
         "kaspar.metrics.",
     )
 
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        return *super().allowed_hosts, *self.kaspar_console_allowed_hosts
+
     def check_together(self) -> None:
         super().check_together()
         if self.kaspar_propagate_identity and self.authentication_method.upper() == "NONE":

@@ -7,14 +7,11 @@
 - The content security policy lets the page run its own files only, whatever a record contains.
 """
 
-import socket
-from collections.abc import Sequence
-from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 from kaspar.console.http.errors import CallFailed
 from kaspar.web.asgi import App, Message, Receive, Scope, Send, header
+from kaspar.web.hosts import AllowedHosts
 
 CHANGE_HEADER: Final = b"x-kaspar-console"
 _READING: Final = frozenset({"GET", "HEAD"})
@@ -33,34 +30,6 @@ _HEADERS: Final = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ]
-
-
-class AllowedHosts:
-    """The names by which the console may be asked. An IP address always may: no other site can have it as its name."""
-
-    def __init__(self, listeners: Sequence[str], names: Sequence[str]) -> None:
-        own = {"localhost", socket.gethostname(), socket.getfqdn()}
-        listening = {urlsplit(each).hostname or "" for each in listeners}
-        self._names = frozenset(name.lower().rstrip(".") for name in (*own, *listening, *names) if name)
-
-    def allow(self, host: bytes | None) -> bool:
-        """`host` is the header, with or without a port."""
-        try:
-            parts = urlsplit(f"//{(host or b'').decode('ascii')}")
-            name = parts.hostname or ""
-        except ValueError:
-            return False
-        if parts.netloc.rpartition("@")[1] or parts.path or parts.query or parts.fragment:
-            return False  # a host has none of these
-        return name.rstrip(".") in self._names or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 class Guard:

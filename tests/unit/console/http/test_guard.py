@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from kaspar.console.http.errors import CallFailed
-from kaspar.console.http.guard import CONTENT_SECURITY_POLICY, AllowedHosts, Guard
+from kaspar.console.http.guard import CONTENT_SECURITY_POLICY, Guard
 from kaspar.web.asgi import Message, Receive, Scope, Send
+from kaspar.web.hosts import AllowedHosts
 
 HOSTS = AllowedHosts(["http://0.0.0.0:8080", "https://console.example.org:8443"], ["Kafka.Example.org"])
 
