@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kaspar.acls.acl import AclOperation
+from kaspar.callers.permissions import cluster_operations
 from kaspar.client.admin.groups import list_groups
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
-from kaspar.console.permissions import cluster_operations
 from kaspar.monitor.doctor.finding import Finding, Severity
 
 
