@@ -93,7 +93,7 @@ class ConsoleServer:
             events_endpoint(CHANNELS, max_pages=settings.kaspar_console_max_pages),
         )
         hosts = await asyncio.to_thread(AllowedHosts, self.listeners, settings.allowed_hosts)
-        self._app = Guard(make_app(context, endpoints, Assets.of_package()), hosts)
+        self._app = Guard(make_app(context, endpoints, Assets.of_package()), hosts, settings.kaspar_console_origins)
 
     async def stop(self) -> None:
         context, self._context = self._context, None

@@ -7,6 +7,7 @@
 - The content security policy lets the page run its own files only, whatever a record contains.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from kaspar.console.http.errors import CallFailed
@@ -35,9 +36,11 @@ _HEADERS: Final = [
 class Guard:
     """An ASGI application in front of the console's own."""
 
-    def __init__(self, app: App, hosts: AllowedHosts) -> None:
+    def __init__(self, app: App, hosts: AllowedHosts, origins: Sequence[str] = ()) -> None:
+        """`origins` are those of the page behind a proxy, besides the one that the request itself is for."""
         self._app = app
         self._hosts = hosts
+        self._origins = frozenset(each.lower() for each in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -63,15 +66,15 @@ class Guard:
         reads = scope["method"] in _READING
         if reads and not scope["path"].startswith("/api/"):
             return  # the page itself, to which others may have links
-        if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not _is_own_origin(scope, host):
+        if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not self._is_own_origin(scope, host):
             raise CallFailed(403, "Pages of other sites cannot use the console.")
         if not reads and header(scope, CHANGE_HEADER) is None:
             raise CallFailed(403, "A change needs the header X-Kaspar-Console: 1.")
 
-
-def _is_own_origin(scope: Scope, host: bytes | None) -> bool:
-    """Browsers send the origin with changes and with requests of other sites."""
-    origin = header(scope, b"origin")
-    if origin is None:
-        return True
-    return origin.decode("latin-1").lower() == f"{scope['scheme']}://{(host or b'').decode('latin-1')}".lower()
+    def _is_own_origin(self, scope: Scope, host: bytes | None) -> bool:
+        """Browsers send the origin with changes and with requests of other sites."""
+        origin = header(scope, b"origin")
+        if origin is None:
+            return True
+        named = origin.decode("latin-1").lower()
+        return named in self._origins or named == f"{scope['scheme']}://{(host or b'').decode('latin-1')}".lower()
