@@ -17,10 +17,15 @@ VOCABULARY = """
     timestamp topic len lower upper number text abs ( ) [ ] [*] . , $ * + - / % == = != < <= > >= && || !
     'a' "b" '(?i)x' 0 1 42 1.5 1e9 5m 2026-01-02 2026-01-02T03:04:05Z .a .b [0] [-1] ['a'] 'half
 """
-WORDS = st.sampled_from(VOCABULARY.split())
+WORDS = st.sampled_from([*VOCABULARY.split(), "value * value", "text ( value * key ) contains", "text ( value )"])
 FILTERS = st.lists(WORDS, max_size=25).map(" ".join) | st.text(max_size=60)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(2_000, 4_299).map(lambda digits: 10**digits)  # JSON numbers have up to 4,300 digits
+    | st.floats()
+    | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "b", "a b"]), inner, max_size=3),
     max_leaves=12,
 )

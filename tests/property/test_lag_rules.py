@@ -40,7 +40,7 @@ def test_a_group_that_has_always_committed_the_end_is_ok(history: History) -> No
 def test_a_partition_without_anything_stable_to_read_is_ok(history: History) -> None:
     for partition in run(history):
         assert partition.stable_lag <= partition.lag
-        if partition.stable_lag == 0:
+        if partition.stable_lag == 0 and partition.committed_offset <= partition.stable_offset:
             assert partition.status is Status.OK
 
 
@@ -87,3 +87,14 @@ def test_a_dead_group_with_lag_is_reported_within_two_windows(history: History) 
         end += 1
         status = rounds.partition(offset, end, state="Empty").status
     assert status is Status.STOP
+
+
+@given(HISTORIES)
+def test_a_dead_group_that_has_read_into_an_open_transaction_is_reported_within_two_windows(history: History) -> None:
+    rounds = Rounds()
+    last = run(history[-INTERVALS:], rounds=rounds)
+    offset, end = (last[-1].committed_offset, last[-1].end_offset) if last else (10, 10)
+    for _ in range(2 * INTERVALS + 1):
+        end += 1
+        partition = rounds.partition(offset, (end, offset - 1), state="Empty")
+    assert (partition.status, partition.stable_lag) == (Status.STOP, 0)

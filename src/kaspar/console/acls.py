@@ -19,9 +19,9 @@ from kaspar.acls.acl import (
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.admin.acls import create_acls, delete_acls, describe_acls
 from kaspar.client.admin.groups import list_groups
-from kaspar.client.admin.session import Admin, raise_first
+from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
-from kaspar.console.problems import Unacceptable
+from kaspar.console.problems import Unacceptable, check_parts
 
 NOT_SECURED: Final = (
     "This cluster has no authorizer, so everybody may do everything. ACLs need authorizer.class.name on the brokers."
@@ -121,18 +121,16 @@ def preview_additions(admin: Admin, wanted: Sequence[AclView]) -> list[Addition]
 
 def add(admin: Admin, wanted: Sequence[AclView]) -> None:
     """Raises Refused for the first that is refused, and Unacceptable."""
-    raise_first(create_acls(admin, [acl_of(each) for each in _limited(wanted)]).values())
+    check_parts(create_acls(admin, [acl_of(each) for each in _limited(wanted)]).values())
 
 
 def remove(admin: Admin, wanted: Sequence[AclView]) -> Removal:
     """Exactly these. Raises Refused and Unacceptable."""
     filters = [AclFilter(*acl_of(each)) for each in _limited(wanted)]
-    removed: list[AclView] = []
-    for result in delete_acls(admin, filters):
-        if isinstance(result, Refused):
-            raise result
-        removed += map(view_of, result)
-    return Removal(tuple(removed), len(filters) - len(removed))
+    results = delete_acls(admin, filters)
+    check_parts(results)
+    removed = tuple(view_of(acl) for result in results if not isinstance(result, Refused) for acl in result)
+    return Removal(removed, len(filters) - len(removed))
 
 
 def _addition(acl: Acl, present: Sequence[Acl], names: Sequence[str] | None) -> Addition:

@@ -1,7 +1,7 @@
 """The doctor's findings, by their severity.
 
 The doctor looks with the rights of the monitor. A caller who may not describe the cluster sees only what is about
-topics and groups that the caller may see.
+topics and groups that the caller may see, and names no other topic.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kaspar.acls.acl import AclOperation
+from kaspar.callers.permissions import cluster_operations
 from kaspar.client.admin.groups import list_groups
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
-from kaspar.console.permissions import cluster_operations
 from kaspar.monitor.doctor.finding import Finding, Severity
 
 
@@ -65,6 +65,8 @@ def view_of(findings: Sequence[Finding], visible: Visible, *, looked_at_ms: int 
 def _is_visible(finding: Finding, visible: Visible) -> bool:
     if visible.cluster:
         return True
+    if not all(topic in visible.topics for topic in finding.topics):
+        return False
     kind, _, name = finding.resource.partition(" ")
     if kind == "group":
         return name in visible.groups

@@ -2,12 +2,14 @@
 on.
 """
 
+import asyncio
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kaspar.base.bounded_cache import BoundedCache
 from kaspar.callers.identities import Identity
@@ -24,6 +26,10 @@ _DEFAULTS: Final = {"http.connect.timeout.ms": "2000", "http.read.timeout.ms": "
 _PAUSE_S: Final = 5.0
 """After a registry could not be reached, for how long records are shown without asking it again."""
 _SUBJECTS: Final = 1000
+_THREADS: Final = 8
+"""For calls to registries alone: one that hangs keeps nothing else waiting."""
+
+_Result = TypeVar("_Result")
 
 
 class CallersRegistry:
@@ -82,6 +88,7 @@ class Registries:
         self._config = registry_config({**_DEFAULTS, **properties}) if has_url else None
         self._most = identities
         self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="console-registry")
         self._by_identity: OrderedDict[Identity, CallersRegistry] = OrderedDict()
 
     @property
@@ -102,7 +109,13 @@ class Registries:
                 self._by_identity.popitem(last=False)
             return found
 
+    async def call(self, function: Callable[[], _Result]) -> _Result:
+        """What the function returns, which is called in a thread. Raises what it raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+
     def close(self) -> None:
+        """Calls under way end with the timeouts of their requests."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for each in self._by_identity.values():
                 each.close()

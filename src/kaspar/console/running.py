@@ -11,7 +11,7 @@ from kaspar.console.http import audit
 from kaspar.console.http.app import make_app
 from kaspar.console.http.assets import Assets
 from kaspar.console.http.errors import CallFailed, error_form
-from kaspar.console.http.guard import AllowedHosts, Guard
+from kaspar.console.http.guard import Guard
 from kaspar.console.http.sharing import SharedReads
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
 from kaspar.console.registries import Registries
@@ -23,6 +23,7 @@ from kaspar.monitor.core import Monitor
 from kaspar.monitor.settings import MonitorConfig
 from kaspar.web.asgi import App
 from kaspar.web.errors import ErrorForm
+from kaspar.web.hosts import AllowedHosts
 
 
 class ConsoleServer:
@@ -91,9 +92,8 @@ class ConsoleServer:
             *record_endpoints(),
             events_endpoint(CHANNELS, max_pages=settings.kaspar_console_max_pages),
         )
-        # It looks up the name of this machine, which may take as long as a name server does.
-        hosts = await asyncio.to_thread(AllowedHosts, self.listeners, settings.kaspar_console_allowed_hosts)
-        self._app = Guard(make_app(context, endpoints, Assets.of_package()), hosts)
+        hosts = await asyncio.to_thread(AllowedHosts, self.listeners, settings.allowed_hosts)
+        self._app = Guard(make_app(context, endpoints, Assets.of_package()), hosts, settings.kaspar_console_origins)
 
     async def stop(self) -> None:
         context, self._context = self._context, None

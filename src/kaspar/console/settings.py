@@ -5,14 +5,16 @@ the names of Java's clients. The monitor's settings (`lag.`, `rates.` ...) are f
 where it is not given one.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Self
+from urllib.parse import urlsplit
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.callers.settings import IdentitySettings, properties_behind, without_protocols
-from kaspar.config.checks import at_least
+from kaspar.config.checks import Check, at_least
 from kaspar.config.declaration import Importance, Settings, setting
 from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
 from kaspar.config.units import MIB
@@ -20,6 +22,16 @@ from kaspar.web.settings import WebSettings, listeners_setting
 
 _ADMIN_TIMEOUT_MS: Final = 10_000
 """A person waits for the page."""
+
+
+def _origins_problem(origins: tuple[str, ...]) -> str | None:
+    for each in origins:
+        if re.fullmatch(r"https?://[^/?#@\s]+", each) is None:
+            return f"{each!r} is not of the form https://host or https://host:port"
+    return None
+
+
+_ORIGINS: Final = Check(_origins_problem, "origins")
 
 
 class PageSettings(Settings):
@@ -36,6 +48,13 @@ class PageSettings(Settings):
         doc="The host names by which browsers may reach the console, besides `localhost`, the names of this machine "
         "and of `listeners`, and any IP address. Requests to others are refused, so that a page of another site cannot "
         "reach the console by a name that it makes resolve to it (DNS rebinding).",
+    )
+    kaspar_console_origins: tuple[str, ...] = setting(
+        LIST,
+        (),
+        _ORIGINS,
+        doc="How browsers reach the console through a proxy that ends TLS or has another port, such as "
+        "`https://console.example.org`: changes from these origins are accepted, and their hosts are allowed.",
     )
     kaspar_console_read_only: bool = setting(BOOLEAN, False, doc="Whether all changes are refused.")
     kaspar_console_audit_file: str = setting(
@@ -71,6 +90,11 @@ class ConsoleSettings(PageSettings, IdentitySettings, WebSettings):
         "doctor.",
         "kaspar.metrics.",
     )
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        proxies = (urlsplit(each).hostname or "" for each in self.kaspar_console_origins)
+        return *super().allowed_hosts, *self.kaspar_console_allowed_hosts, *proxies
 
     def check_together(self) -> None:
         super().check_together()

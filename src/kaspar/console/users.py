@@ -13,7 +13,7 @@ from kaspar.client.admin.scram import (
     describe_scram_credentials,
 )
 from kaspar.client.admin.session import Admin, raise_first
-from kaspar.console.problems import Conflict, NotThere, Unacceptable
+from kaspar.console.problems import Conflict, NotThere, Unacceptable, check_parts
 from kaspar.security.scram import HASHES, MAX_ITERATIONS, MIN_ITERATIONS
 
 MECHANISMS: Final = tuple(sorted(HASHES))
@@ -73,8 +73,10 @@ def remove(admin: Admin, name: str, mechanisms: Sequence[str]) -> None:
     present = [each for each in _mechanisms(admin, name) if each in mechanisms]
     if not present:
         raise NotThere(f"There is no user {name} any more.")
+    results: list[Refused | None] = []
     for mechanism in present:  # brokers refuse two changes of one user in a request
-        raise_first(alter_scram_credentials(admin, old=[OldScramCredential(name, mechanism)]).values())
+        results += alter_scram_credentials(admin, old=[OldScramCredential(name, mechanism)]).values()
+        check_parts(results)
 
 
 def _set(admin: Admin, name: str, password: str, credential: Credential) -> None:

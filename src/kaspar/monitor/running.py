@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from kaspar.base.clock import Clock
+from kaspar.base.clock import Clock, SystemClock
+from kaspar.callers.clients import KafkaClients
+from kaspar.callers.sessions import AdminSessions
 from kaspar.monitor.core import Monitor
 from kaspar.monitor.http.app import make_app
+from kaspar.monitor.http.permission import Permission
 from kaspar.monitor.http.responses import burrow_error
 from kaspar.monitor.settings import MonitorConfig, MonitorSettings
 from kaspar.web.asgi import App
@@ -16,8 +19,13 @@ class MonitorServer:
 
     def __init__(self, values: Mapping[str, str], *, clock: Clock | None = None) -> None:
         config = MonitorConfig.of(values)
-        self.monitor = Monitor(config, clock=clock)
+        self._clock = clock or SystemClock()
+        self.monitor = Monitor(config, clock=self._clock)
         self._settings = config.settings
+        self._clients: KafkaClients | None = None
+        self._sessions: AdminSessions | None = None
+        if config.settings.kaspar_propagate_identity:
+            self._clients = KafkaClients(config, client_id="kaspar-monitor", propagate=True)
         self._app: App | None = None
         self.listeners: tuple[str, ...] = config.settings.listeners
 
@@ -45,6 +53,12 @@ class MonitorServer:
         """Needs no broker."""
         await self.monitor.start()
         self._app = make_app(self.monitor)
+        if self._clients is not None:
+            identities = self._settings.kaspar_identity_clients
+            self._sessions = AdminSessions(self._clients, identities=identities, name="monitor-callers")
+            self._app = Permission(self._app, self._sessions, self._clock)
 
     async def stop(self) -> None:
         await self.monitor.stop()
+        if self._sessions is not None:
+            await self._sessions.close()

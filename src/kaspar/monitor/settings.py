@@ -11,11 +11,12 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from kaspar.base.errors import InvalidSetting
+from kaspar.callers.settings import IdentitySettings
 from kaspar.client.admin.session import Admin
 from kaspar.config.checks import Check, at_least, between
 from kaspar.config.client_properties import milliseconds
 from kaspar.config.declaration import Importance, Settings, setting
-from kaspar.config.kinds import DOUBLE, INT, LIST, LONG, PASSWORD, STRING
+from kaspar.config.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, PASSWORD, STRING
 from kaspar.monitor.canary.settings import CanarySettings
 from kaspar.security.client import client_security
 from kaspar.web.settings import WebSettings, listeners_setting
@@ -121,8 +122,19 @@ class DoctorSettings(Settings):
     )
 
 
-class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, CanarySettings, DoctorSettings, WebSettings):
+class MonitorSettings(
+    ClusterSettings, LagSettings, RatesSettings, CanarySettings, DoctorSettings, IdentitySettings, WebSettings
+):
     listeners: tuple[str, ...] = listeners_setting(8000)
+    kaspar_propagate_identity: bool = setting(
+        BOOLEAN,
+        False,
+        importance=Importance.HIGH,
+        doc="Whether a caller needs DESCRIBE on the cluster, for which brokers are asked with the caller's own "
+        "credentials: the name and password of `BASIC` by the mechanism of `client.sasl.mechanism`, the token of "
+        "`BEARER` by OAUTHBEARER. Needs `client.security.protocol` of SASL_SSL or SASL_PLAINTEXT. Otherwise everybody "
+        "who logs in sees all that the monitor sees.",
+    )
     kaspar_http_metrics_path: str = setting(
         STRING,
         "/http/metrics",
@@ -134,6 +146,8 @@ class MonitorSettings(ClusterSettings, LagSettings, RatesSettings, CanarySetting
     def check_together(self) -> None:
         super().check_together()
         metrics_pages(self.kaspar_metrics_urls)
+        if self.kaspar_propagate_identity and self.authentication_method.upper() == "NONE":
+            raise InvalidSetting("kaspar.propagate.identity=true needs authentication.method=BASIC or BEARER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +172,12 @@ class MonitorConfig:
                 "Invalid value for configuration bootstrap.servers: some entry is not host:port"
             ) from None
         return config
+
+    @property
+    def admin(self) -> Mapping[str, str]:
+        return self.client
+
+    producer = consumer = admin
 
     def new_admin(self) -> Admin:
         return Admin(

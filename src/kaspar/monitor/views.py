@@ -44,10 +44,11 @@ class Commit:
     at_ms: int
     lag: int
     """Against the high watermark of that round."""
-    stable_lag: int
-    """Against the last stable offset."""
+    unread: int
+    """Against where the group's reads end, which is what it is judged by: the last stable offset, or the high watermark
+    if the commit is beyond the last stable offset, which proves that the group reads uncommitted records."""
     kept_up: bool = False
-    """Whether it had reached what was the last stable offset one round earlier."""
+    """Whether it had reached what was that end one round earlier."""
 
 
 @dataclass(frozen=True, slots=True)

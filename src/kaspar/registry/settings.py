@@ -299,6 +299,10 @@ class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, Schema
             sticky=self.leader_election_sticky,
         )
 
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        return *super().allowed_hosts, self.host_name
+
     def identity(self, bound: Sequence[str]) -> Identity:
         """Of this instance. `bound` are the URLs of its listeners, in their order. Raises InvalidSetting."""
         scheme, host, port = self._inter_instance_listener(bound)

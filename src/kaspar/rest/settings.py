@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Self
+from urllib.parse import urlsplit
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.callers.settings import IdentitySettings, properties_behind, without_protocols
@@ -170,6 +171,11 @@ class RestSettings(ProxySettings, ProducingSettings, ConsumingSettings, Identity
         INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
     )
     passed_on = ("client.", "producer.", "consumer.", "admin.", "schema.registry.")
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        advertised = (urlsplit(each).hostname or "" for each in self.advertised_listeners)
+        return *super().allowed_hosts, self.host_name, *advertised
 
     def check_together(self) -> None:
         super().check_together()

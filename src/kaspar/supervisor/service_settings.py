@@ -2,8 +2,8 @@
 
 In a secured cluster callers log in by HTTPS as one of its first users. The REST proxy passes that on, so that a caller
 may do on the brokers what the user may. The registry is itself the user `client`; the monitor, which looks at
-everything, is `admin`. The console passes the caller's identity on, too; as `admin` it only watches, where no monitor
-runs beside it.
+everything, is `admin`, and shows it to callers who may describe the cluster. The console passes the caller's identity
+on, too; as `admin` it only watches, where no monitor runs beside it.
 """
 
 from collections.abc import Callable, Mapping
@@ -87,7 +87,9 @@ def _of_the_registry(plan: ClusterPlan, access: Access | None) -> dict[str, str]
 def _monitor(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
     pages = ",".join(f"{broker.id}=http://{broker.metrics_address}/metrics" for broker in plan.brokers)
     values = {"bootstrap.servers": plan.bootstrap_servers, "kaspar.metrics.urls": pages, "canary.enable": "true"}
-    return values | ({} if access is None else _prefixed("client.", access.java))
+    if access is not None:
+        values |= _prefixed("client.", access.java) | {"kaspar.propagate.identity": "true"}
+    return values
 
 
 def _console(plan: ClusterPlan, access: Access | None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from kaspar.web.authentication import Authenticator, BasicAuthenticator, JwtAuth
 from kaspar.web.credentials import TokensFile, UsersFile
 from kaspar.web.files import Loaded, Reloader
 from kaspar.web.hosting import HostedService
+from kaspar.web.hosts import AllowedHosts
 from kaspar.web.limits import connection_limits, request_limits
 from kaspar.web.listeners import Listener, bind_all, parse_listeners
 from kaspar.web.metrics import HttpMetrics, WithMetricsPage
@@ -66,6 +67,7 @@ class _Hosted:
             error_form=self.service.error_form,
             logs_requests=settings.kaspar_http_request_log,
             metrics=metrics,
+            hosts=await self._hosts(),
         )
         self._server = WebServer(
             gate,
@@ -80,6 +82,12 @@ class _Hosted:
             metrics.under_way, metrics.connections = lambda: gate.under_way, self._server.connection_count
         await self._server.start()
         log.info("a service is ready", service=self.service.name, listeners=",".join(self.urls))
+
+    async def _hosts(self) -> AllowedHosts | None:
+        """None where a name of another site gains nothing: callers log in, or anybody on the network may call."""
+        if self._authenticator is not None or not all(each.is_loopback for each in self.listeners):
+            return None
+        return await asyncio.to_thread(AllowedHosts, self.urls, self.service.settings.allowed_hosts)
 
     async def stop(self) -> None:
         """Requests end first: they may need the service to complete."""

@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from kaspar.base.errors import InvalidSetting, KasparError
@@ -71,6 +72,11 @@ class Listener:
 
     address: ListenerAddress
     socket: socket.socket
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is reached from this machine only."""
+        return ip_address(self.socket.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def bind_all(addresses: Sequence[ListenerAddress], what: str) -> list[Listener]:

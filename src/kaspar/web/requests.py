@@ -1,6 +1,6 @@
-"""What every request passes before an application sees it, in this order: the number of requests under way, the
-caller's identity, and the limits of its body. Errors on the way, and the application's bugs, become responses in the
-service's own form.
+"""What every request passes before an application sees it, in this order: the number of requests under way, the host
+that it is for, the caller's identity, and the limits of its body. Errors on the way, and the application's bugs, become
+responses in the service's own form.
 """
 
 import asyncio
@@ -11,10 +11,11 @@ from typing import Final
 from starlette.exceptions import HTTPException
 
 from kaspar.base.log import get_log
-from kaspar.web.asgi import App, Message, Receive, Scope, Send
+from kaspar.web.asgi import App, Message, Receive, Scope, Send, header
 from kaspar.web.authentication import Authenticator
 from kaspar.web.connection import PEER
 from kaspar.web.errors import ErrorForm, send_error
+from kaspar.web.hosts import AllowedHosts
 from kaspar.web.identity import ANONYMOUS, CALLER, Caller, Scheme
 from kaspar.web.limits import RequestLimits
 from kaspar.web.metrics import HttpMetrics
@@ -78,8 +79,11 @@ class Gate:
         error_form: ErrorForm,
         logs_requests: bool = False,
         metrics: HttpMetrics | None = None,
+        hosts: AllowedHosts | None = None,
     ) -> None:
+        """`hosts`: None if the service may be asked by any name."""
         self._app = app
+        self._hosts = hosts
         self._log_in = log_in
         self._limits = limits
         self._error_form = error_form
@@ -114,6 +118,12 @@ class Gate:
     async def _pass(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         if self.under_way > self._limits.requests:
             await send_error(response.send, self._error_form, 503, "There are too many requests.", _RETRY_AFTER)
+            return
+        host = header(scope, b"host")
+        if self._hosts is not None and host is not None and not self._hosts.allow(host):  # browsers always send it
+            shown = host.decode("ascii", "replace")
+            sentence = f"This service is not known as {shown!r}. If it should be, add it to kaspar.http.allowed.hosts."
+            await send_error(response.send, self._error_form, 421, sentence)
             return
         caller = await self._log_in.caller(scope)
         if caller is None:

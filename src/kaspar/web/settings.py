@@ -52,6 +52,14 @@ class ListenerSettings(Settings):
     listener_protocol_map: tuple[str, ...] = setting(
         LIST, (), doc="The scheme of each listener whose name is neither `http` nor `https`: `NAME:scheme`."
     )
+    kaspar_http_allowed_hosts: tuple[str, ...] = setting(
+        LIST,
+        (),
+        doc="The host names by which the service may be asked where it listens on the loopback address only and nobody "
+        "logs in, besides `localhost`, the names of this machine and of `listeners`, and any IP address. Requests to "
+        "others get the status 421, so that a page of another site cannot use the service by a name that it makes "
+        "resolve to it (DNS rebinding).",
+    )
     idle_timeout_ms: int = setting(
         LONG, 30_000, at_least(1), doc="How long a connection is kept that has no request under way."
     )
@@ -260,6 +268,11 @@ class WebSettings(ListenerSettings, LogInSettings, TlsSettings, OtherSettings):
             raise InvalidSetting(
                 "authentication.method=BEARER needs sasl.oauthbearer.jwks.endpoint.url or kaspar.http.credentials.file"
             )
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """A subclass adds names that its own settings have."""
+        return self.kaspar_http_allowed_hosts
 
     @property
     def client_auth(self) -> str:

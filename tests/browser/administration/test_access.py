@@ -158,7 +158,10 @@ def test_users_are_created_given_passwords_and_removed(page: Page, secured: Cons
         (ivan,) = (each for each in users.list_users(admin) if each.name == "ivan")
     assert ivan.credentials == (Credential("SCRAM-SHA-512", 8192),)
     row.get_by_role("button", name="Remove…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Remove user").click()
+    remove = page.get_by_role("dialog").get_by_role("button", name="Remove user")
+    expect(remove).to_be_disabled()
+    page.get_by_role("dialog").get_by_role("textbox").fill("ivan")
+    remove.click()
     expect(row).to_have_count(0)
 
 

@@ -225,7 +225,10 @@ def test_members_offsets_and_groups_are_removed(
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert committed(secured, group) != {}
     page.get_by_role("button", name="Delete offsets…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete offsets").click()
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete offsets")
+    expect(delete).to_be_disabled()
+    page.get_by_role("dialog").get_by_role("textbox").fill(topic)
+    delete.click()
     expect(page.get_by_text("It reads no topics.")).to_be_visible()
     assert committed(secured, group) == {}
 

@@ -162,6 +162,10 @@ def test_secured_cluster_has_services_to_which_its_users_log_in(tmp_path: Path) 
             with pytest.raises(urllib.error.HTTPError, match="401"):
                 ask(urls[name], ca=ca)
         assert ask(f"{urls['console']}/api/session", user=client, ca=ca)["caller"] == "client"
+        for url in (f"{urls['monitor']}/v1/rates", f"{urls['console']}/api/rates?name=messages_in"):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                ask(url, user=client, ca=ca)
+            ask(url, user=("admin", passwords["admin"]), ca=ca)
         assert str(up.folder / "security" / "passwords.json") in up.wait_for("Their passwords are in")
         for file in (*(up.folder / "services").glob("*.properties"), up.folder / "security" / "http-users"):
             assert file.stat().st_mode & 0o077 == 0, f"{file} holds a password"

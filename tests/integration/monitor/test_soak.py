@@ -80,7 +80,7 @@ async def rounds_without_alarm(monitor: Monitor, seconds: float) -> Counter[str]
 def described(group: GroupLag) -> str:
     lines = [f"{group.group}: {group.status.name}, {group.state}, {group.members} members"]
     for each in group.partitions:
-        commits = [(commit.at_ms % 1_000_000, commit.offset, commit.stable_lag) for commit in each.commits]
+        commits = [(commit.at_ms % 1_000_000, commit.offset, commit.unread) for commit in each.commits]
         lines.append(
             f"  {each.where} {each.status.name} lag {each.lag} ({each.stable_lag}) {each.lag_seconds}: {commits}"
         )

@@ -39,7 +39,8 @@ def test_a_client_that_sends_half_a_request_holds_up_nobody(api: Api, rest: Runn
     topic = new_topic()
     where = urlsplit(rest.url)
     head = (
-        f"POST /topics/{topic} HTTP/1.1\r\nHost: x\r\nContent-Type: {embedded('json')}\r\nContent-Length: 1000\r\n\r\n"
+        f"POST /topics/{topic} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {embedded('json')}\r\n"
+        "Content-Length: 1000\r\n\r\n"
     )
     with socket.create_connection((where.hostname or "", where.port or 0)) as slow:
         slow.sendall(head.encode() + b'{"records":[{"value":')
@@ -54,7 +55,7 @@ def test_records_of_a_client_that_does_not_wait_are_written(api: Api, rest: Runn
     where = urlsplit(rest.url)
     body = b'{"records":[{"value":1}]}'
     head = (
-        f"POST /topics/{topic} HTTP/1.1\r\nHost: x\r\nContent-Type: {embedded('json')}\r\n"
+        f"POST /topics/{topic} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {embedded('json')}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     with socket.create_connection((where.hostname or "", where.port or 0)) as gone:
@@ -114,7 +115,7 @@ def test_bodies_beyond_the_memory_for_them_are_refused_until_there_is_room(own_b
     body = json.dumps({"records": [{"value": KILOBYTE}] * 50}).encode()
     with RunningRest(values) as rest, httpx.Client(base_url=rest.url, timeout=60) as client:
         api, where = Api(client), urlsplit(rest.url)
-        head = f"POST /topics/room HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /topics/room HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection((where.hostname or "", where.port or 0)) as slow:
             slow.sendall(head.encode())  # and nothing of the body
             deadline = time.monotonic() + 20

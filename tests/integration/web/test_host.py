@@ -61,6 +61,46 @@ def basic(name: str, password: str) -> dict[str, str]:
     return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+def host(name: str) -> dict[str, str]:
+    return {"host": name}
+
+
+def test_where_nobody_logs_in_a_name_that_somebody_else_makes_resolve_here_is_refused() -> None:
+    service = FakeService(kaspar_http_allowed_hosts="proxy.example.org")
+    with hosted(service):
+        (url,) = service.urls
+        status, body = ask(url, "/caller", headers=host("evil.example:8082"))
+        assert (status, body["error_code"]) == (421, 421)
+        assert "add it to kaspar.http.allowed.hosts" in body["message"]
+        assert ask(url, "/read", method="POST", body=b"x", headers=host("evil.example"))[0] == 421
+        own = ("localhost", "LOCALHOST:8082", "127.0.0.1:1", "[::1]", socket.gethostname(), "proxy.example.org")
+        for name in own:
+            assert ask(url, "/caller", headers=host(name))[0] == 200, name
+
+
+def test_a_client_of_http_1_0_names_no_host() -> None:
+    service = FakeService()
+    with hosted(service):
+        parts = urlsplit(service.urls[0])
+        with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
+            connection.sendall(b"GET /caller HTTP/1.0\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_where_callers_log_in_or_the_network_may_call_any_name_is_right(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("alice:secret\n")
+    secured = FakeService(
+        "secured", authentication_method="BASIC", kaspar_http_credentials_file=str(tmp_path / "users")
+    )
+    public = FakeService("public", listeners="http://0.0.0.0:0,http://127.0.0.1:0")
+    with hosted(secured, public):
+        assert ask(secured.urls[0], "/caller", headers=basic("alice", "secret") | host("any.example"))[0] == 200
+        assert ask(public.urls[1], "/caller", headers=host("any.example"))[0] == 200
+
+
 # -- starting and stopping ---------------------------------------------------------------------------------------------
 
 
@@ -276,7 +316,7 @@ def test_body_that_comes_too_slowly_is_refused() -> None:
 def test_endless_body_of_a_streaming_request_is_limited_by_its_pauses_alone() -> None:
     service = FakeService(kaspar_http_max_body_bytes="10", kaspar_http_body_timeout_ms="300", idle_timeout_ms="1000")
     with hosted(service), socket.create_connection(("127.0.0.1", urlsplit(service.urls[0]).port), 30) as sock:
-        sock.sendall(b"POST /stream HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        sock.sendall(b"POST /stream HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
         received = b""
         for count in range(1, 11):
             sock.sendall(b"64\r\n" + b"x" * 100 + b"\r\n")

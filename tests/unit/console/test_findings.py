@@ -1,5 +1,7 @@
 """Findings are grouped by severity, and hidden from callers who may not see what they are about."""
 
+from dataclasses import replace
+
 from kaspar.console.findings import Visible, view_of
 from kaspar.monitor.doctor.finding import Finding, Severity
 
@@ -33,3 +35,11 @@ def test_a_caller_sees_findings_about_what_may_be_seen() -> None:
     shown = [each.resource for severity in limited.severities for each in severity.findings]
     assert shown == ["topic orders", "partition orders-3"]
     assert limited.hidden == 3
+
+
+def test_a_finding_about_a_group_is_hidden_from_a_caller_who_may_not_see_the_topics_it_names() -> None:
+    found = [replace(finding(Severity.WARNING, "group billing"), topics=("orders", "payroll"))]
+    assert view_of(found, Visible(cluster=True), looked_at_ms=None).total == 1
+    assert view_of(found, Visible(False, {"orders", "payroll"}, {"billing"}), looked_at_ms=None).total == 1
+    hidden = view_of(found, Visible(False, {"orders"}, {"billing"}), looked_at_ms=None)
+    assert (hidden.total, hidden.hidden) == (0, 1)

@@ -46,7 +46,7 @@ def test_secured_service_is_served_by_https_to_the_users_of_the_folder(folder: F
     assert users == "".join(f"{user}:{password}\n" for user, password in passwords(folder).items())
 
 
-@pytest.mark.parametrize("name", ["rest", "console"])
+@pytest.mark.parametrize("name", ["rest", "monitor", "console"])
 def test_caller_reaches_the_brokers_of_a_secured_cluster_as_itself(folder: Folder, name: str) -> None:
     assert settings_of(folder, SECURED, name)["kaspar.propagate.identity"] == "true"
     assert "kaspar.propagate.identity" not in settings_of(folder, PLAIN, name)

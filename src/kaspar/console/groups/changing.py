@@ -6,7 +6,7 @@ from kaspar.client.admin.group_offsets import delete_group_offsets, list_group_o
 from kaspar.client.admin.groups import GroupDescription, delete_groups
 from kaspar.client.admin.session import Admin, accepted
 from kaspar.console.groups.describing import find_group
-from kaspar.console.problems import Conflict, NotThere
+from kaspar.console.problems import Conflict, NotThere, check_parts
 
 
 def delete_group(admin: Admin, group_id: str) -> None:
@@ -27,12 +27,10 @@ def delete_offsets(admin: Admin, group_id: str, topic: str) -> int:
     partitions = [where for where in committed if where.topic == topic]
     if not partitions:
         raise NotThere(f"The group {group_id} has committed nothing for {topic}.")
-    for where, refused in delete_group_offsets(admin, group_id, partitions).items():
-        if refused is None:
-            continue
-        if refused.code is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
-            raise Conflict(f"Members of the group are subscribed to {topic}: stop them first.")
-        raise Refused(refused.code, f"{where}: {refused.message}")
+    results = delete_group_offsets(admin, group_id, partitions)
+    if any(each is not None and each.code is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for each in results.values()):
+        raise Conflict(f"Members of the group are subscribed to {topic}: stop them first.")
+    check_parts([each and Refused(each.code, f"{where}: {each.message}") for where, each in results.items()])
     return len(partitions)
 
 

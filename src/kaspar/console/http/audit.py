@@ -29,11 +29,11 @@ class Outcome(StrEnum):
     DONE = "done"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-    """The service was stopped before it knew."""
+    """The change may have been made: no response came, or the service was stopped before."""
 
 
 def record(scope: Scope, action: str, resource: str, outcome: Outcome, *, detail: str = "", reason: str = "") -> None:
-    """`reason` is the sentence by which a change was refused."""
+    """`reason` is the sentence by which a change was refused, or that says why its outcome is not known."""
     client = scope.get("client")
     values = {
         "caller": caller_of(scope).name or "anonymous",

@@ -9,7 +9,7 @@
         await call.ask(partial(delete_topic, name=call.path["topic"]))
 
 What a handler returns is sent as JSON. What it raises becomes a status and a sentence (`errors`). Every change is in
-the audit log, whether it was made or refused.
+the audit log, whether it was made or refused, or may have been made.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from kaspar.client.admin.session import Admin
 from kaspar.console.context import ConsoleContext
 from kaspar.console.http import audit
 from kaspar.console.http.audit import Outcome
-from kaspar.console.http.errors import CallFailed, failure_of
+from kaspar.console.http.errors import CallFailed, failure_of, is_refusal
 from kaspar.console.problems import Unacceptable
 from kaspar.web.identity import caller_of
 
@@ -169,24 +169,28 @@ class Endpoint:
     async def _run(self, call: Call) -> Any:
         if not self.action:
             return await self.handler(call)
-        scope = call.request.scope
-        resource = self.resource.format_map(call.path)
+        outcome, reason = Outcome.DONE, ""
         try:
             if call.context.config.settings.kaspar_console_read_only:
                 raise CallFailed(403, "The console is read-only: kaspar.console.read.only is true.")
-            result = await self.handler(call)
+            return await self.handler(call)
         except asyncio.CancelledError:  # the service stops; what was sent to a broker may be done all the same
-            audit.record(scope, self.action, resource, Outcome.UNKNOWN, detail=", ".join(call.notes))
+            outcome = Outcome.UNKNOWN
             raise
         except Exception as problem:
-            audit.record(
-                scope, self.action, resource, Outcome.REFUSED, detail=", ".join(call.notes), reason=str(problem)
-            )
+            outcome, reason = Outcome.REFUSED if is_refusal(problem) else Outcome.UNKNOWN, str(problem)
             raise
         finally:
-            call.context.reads.forget()
-        audit.record(scope, self.action, resource, Outcome.DONE, detail=", ".join(call.notes))
-        return result
+            if outcome is not Outcome.REFUSED:
+                call.context.reads.forget()
+            audit.record(
+                call.request.scope,
+                self.action,
+                self.resource.format_map(call.path),
+                outcome,
+                detail=", ".join(call.notes),
+                reason=reason,
+            )
 
 
 def reads(path: str) -> Callable[[Handler], Endpoint]:

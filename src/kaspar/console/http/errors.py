@@ -7,13 +7,14 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.callers.identities import NoCredentials
 from kaspar.client.core import UnsupportedByPeer
-from kaspar.console.problems import Conflict, NotThere, Unacceptable
+from kaspar.console.problems import Conflict, NotThere, PartlyRefused, Unacceptable, Unfinished
 from kaspar.tools.error_messages import DEFAULT_MESSAGES
 from kaspar.web.errors import ErrorBody
 
@@ -44,15 +45,27 @@ _STATUSES: Final = (
     (NoCredentials, 401),
     (UnsupportedByPeer, 501),
 )
+_REFUSALS: Final = (Unacceptable, NotThere, Conflict, NoCredentials, UnsupportedByPeer, ClientDisconnect)
+_UNDECIDED: Final = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    }
+)
+"""With which a broker, or the client in place of one that has not responded, does not say that nothing was done."""
 _UNREACHABLE: Final = "No broker can be reached"
 
 
 class CallFailed(KasparError):
     """A call that ends with an error. Its text is the sentence."""
 
-    def __init__(self, status: int, message: str, code: str = "") -> None:
+    def __init__(self, status: int, message: str, code: str = "", *, is_refusal: bool = True) -> None:
+        """Not a refusal if what was asked for may have been done all the same."""
         super().__init__(message)
         self.status = status
+        self.is_refusal = is_refusal
         self.code = code or HTTPStatus(status).phrase
 
     def response(self) -> Response:
@@ -73,6 +86,20 @@ def failure_of(problem: Exception, caller: str) -> CallFailed | None:
             return CallFailed(status, str(problem))
         case _:
             return None
+
+
+def is_refusal(problem: Exception) -> bool:
+    """Whether it says that what was asked for was not done. Otherwise it may have been done: the request was sent, and
+    there was no response, or none that could be understood."""
+    match problem:
+        case CallFailed():
+            return problem.is_refusal
+        case PartlyRefused() | Unfinished():
+            return False
+        case Refused():
+            return problem.code not in _UNDECIDED
+        case _:
+            return isinstance(problem, _REFUSALS)
 
 
 def _refusal(refused: Refused, caller: str) -> CallFailed:

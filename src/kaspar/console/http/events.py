@@ -7,7 +7,7 @@ are made when there is room for them.
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 from starlette.responses import Response
@@ -36,6 +36,15 @@ def encode_event(event: Event) -> bytes:
 class EventStream(Response):
     """Sends the events, and heartbeats in between, until they end or the page goes away; then it closes them."""
 
+    @classmethod
+    async def opened(cls, source: contextlib.AbstractAsyncContextManager[AsyncIterator[Event]]) -> Self:
+        """A stream of what the context yields. It is entered now, so what it refuses is a response with its own status,
+        and exited when the stream has ended."""
+        async with contextlib.AsyncExitStack() as context:
+            stream = cls(await context.enter_async_context(source))
+            stream._context = context.pop_all()
+            return stream
+
     def __init__(self, events: AsyncIterator[Event], *, heartbeat_s: float = HEARTBEAT_S) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -43,8 +52,13 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._events = events
         self._heartbeat_s = heartbeat_s
+        self._context = contextlib.AsyncExitStack()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._context:
+            await self._stream(receive, send)
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.ensure_future(self._send(send))
         leaving = asyncio.ensure_future(_disconnected(receive))

@@ -7,14 +7,12 @@
 - The content security policy lets the page run its own files only, whatever a record contains.
 """
 
-import socket
 from collections.abc import Sequence
-from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 from kaspar.console.http.errors import CallFailed
 from kaspar.web.asgi import App, Message, Receive, Scope, Send, header
+from kaspar.web.hosts import AllowedHosts
 
 CHANGE_HEADER: Final = b"x-kaspar-console"
 _READING: Final = frozenset({"GET", "HEAD"})
@@ -35,40 +33,14 @@ _HEADERS: Final = [
 ]
 
 
-class AllowedHosts:
-    """The names by which the console may be asked. An IP address always may: no other site can have it as its name."""
-
-    def __init__(self, listeners: Sequence[str], names: Sequence[str]) -> None:
-        own = {"localhost", socket.gethostname(), socket.getfqdn()}
-        listening = {urlsplit(each).hostname or "" for each in listeners}
-        self._names = frozenset(name.lower().rstrip(".") for name in (*own, *listening, *names) if name)
-
-    def allow(self, host: bytes | None) -> bool:
-        """`host` is the header, with or without a port."""
-        try:
-            parts = urlsplit(f"//{(host or b'').decode('ascii')}")
-            name = parts.hostname or ""
-        except ValueError:
-            return False
-        if parts.netloc.rpartition("@")[1] or parts.path or parts.query or parts.fragment:
-            return False  # a host has none of these
-        return name.rstrip(".") in self._names or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 class Guard:
     """An ASGI application in front of the console's own."""
 
-    def __init__(self, app: App, hosts: AllowedHosts) -> None:
+    def __init__(self, app: App, hosts: AllowedHosts, origins: Sequence[str] = ()) -> None:
+        """`origins` are those of the page behind a proxy, besides the one that the request itself is for."""
         self._app = app
         self._hosts = hosts
+        self._origins = frozenset(each.lower() for each in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -94,15 +66,15 @@ class Guard:
         reads = scope["method"] in _READING
         if reads and not scope["path"].startswith("/api/"):
             return  # the page itself, to which others may have links
-        if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not _is_own_origin(scope, host):
+        if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not self._is_own_origin(scope, host):
             raise CallFailed(403, "Pages of other sites cannot use the console.")
         if not reads and header(scope, CHANGE_HEADER) is None:
             raise CallFailed(403, "A change needs the header X-Kaspar-Console: 1.")
 
-
-def _is_own_origin(scope: Scope, host: bytes | None) -> bool:
-    """Browsers send the origin with changes and with requests of other sites."""
-    origin = header(scope, b"origin")
-    if origin is None:
-        return True
-    return origin.decode("latin-1").lower() == f"{scope['scheme']}://{(host or b'').decode('latin-1')}".lower()
+    def _is_own_origin(self, scope: Scope, host: bytes | None) -> bool:
+        """Browsers send the origin with changes and with requests of other sites."""
+        origin = header(scope, b"origin")
+        if origin is None:
+            return True
+        named = origin.decode("latin-1").lower()
+        return named in self._origins or named == f"{scope['scheme']}://{(host or b'').decode('latin-1')}".lower()

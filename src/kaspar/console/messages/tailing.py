@@ -125,7 +125,9 @@ class Tails:
 
     @contextlib.asynccontextmanager
     async def follow(self, key: TailKey) -> AsyncIterator[AsyncIterator[TailEvent]]:
-        """Events until the context ends. Raises FilterError, and Conflict if there are too many tails."""
+        """Events until the context ends. Raises FilterError, and Conflict if there are too many pages or tails."""
+        if not self.has_room:
+            raise Conflict(f"{MAX_FOLLOWERS} pages follow topics already.")
         tail = self._tails.get(key)
         if tail is None:
             if len(self._tails) >= MAX_TAILS:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.console.pipelines.reading import check_there, open_folder
-from kaspar.console.problems import Conflict
+from kaspar.console.problems import Conflict, Unfinished
 
 _RESPONSE_S: Final = 5.0
 
@@ -45,4 +45,4 @@ def _apply(socket: Path, name: str) -> None:
     except NoHost:
         return
     except KasparError as problem:
-        raise Conflict(f"The change is written, but the host of the pipelines does not respond: {problem}") from None
+        raise Unfinished(f"The change is written, but the host of the pipelines does not respond: {problem}") from None

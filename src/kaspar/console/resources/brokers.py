@@ -3,6 +3,7 @@
 from functools import partial
 
 from kaspar.acls.acl import AclOperation
+from kaspar.callers.permissions import cluster_operations
 from kaspar.client.admin.cluster import describe_with_fenced
 from kaspar.client.admin.configs import ConfigResource
 from kaspar.console import configs
@@ -10,7 +11,6 @@ from kaspar.console.brokers.listing import BrokerRow, broker_rows
 from kaspar.console.brokers.log_dirs import LogDirView, read_log_dirs
 from kaspar.console.configs import ConfigChanges, ConfigView
 from kaspar.console.http.endpoint import Call, changes, reads, watched
-from kaspar.console.permissions import cluster_operations
 
 
 @reads("/api/brokers")

@@ -5,6 +5,7 @@
 The monitor's rounds happen once for all pages. After each, a page gets those of its topics that have changed.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -40,9 +41,20 @@ class _Pages:
         if len(topics) > _MOST_TOPICS:
             raise Unacceptable(f"A page watches {_MOST_TOPICS} topics at most.")
         watched = [(topic, *self._channel(topic)) for topic in topics]
+        return await EventStream.opened(self._page(call, watched))
+
+    @contextlib.asynccontextmanager
+    async def _page(
+        self, call: Call, watched: Sequence[tuple[str, Channel, str]]
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        """Counted from its beginning: pages may come all at once."""
         if self._open >= self._most:
             raise CallFailed(503, f"{self._open} pages are open already: kaspar.console.max.pages is {self._most}.")
-        return EventStream(self._events(call, watched))
+        self._open += 1
+        try:
+            yield self._events(call, watched)
+        finally:
+            self._open -= 1
 
     def _channel(self, topic: str) -> tuple[Channel, str]:
         name, _, argument = topic.partition(":")
@@ -51,19 +63,15 @@ class _Pages:
         return self._channels[name], argument
 
     async def _events(self, call: Call, watched: Sequence[tuple[str, Channel, str]]) -> AsyncIterator[Event]:
-        self._open += 1
         last: dict[str, bytes] = {}
-        try:
-            async with call.context.monitor.subscribe() as rounds:
-                while True:
-                    for topic, channel, argument in watched:
-                        data = await _read(call, channel, argument)
-                        if (encoded := encode(data)) != last.get(topic):
-                            last[topic] = encoded
-                            yield Event(quote(topic, safe=_AS_IN_THE_PAGE), data)
-                    await anext(rounds)
-        finally:
-            self._open -= 1
+        async with call.context.monitor.subscribe() as rounds:
+            while True:
+                for topic, channel, argument in watched:
+                    data = await _read(call, channel, argument)
+                    if (encoded := encode(data)) != last.get(topic):
+                        last[topic] = encoded
+                        yield Event(quote(topic, safe=_AS_IN_THE_PAGE), data)
+                await anext(rounds)
 
 
 async def _read(call: Call, channel: Channel, argument: str) -> Mapping[str, Any]:

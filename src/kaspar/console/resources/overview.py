@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from kaspar.acls.acl import AclOperation
+from kaspar.callers.permissions import require_cluster
 from kaspar.client.admin.session import Admin
 from kaspar.console.http.endpoint import Call, parse_number, reads, watched
 from kaspar.console.http.errors import CallFailed
 from kaspar.console.overview import Overview, overview_of
-from kaspar.console.permissions import require_cluster
 from kaspar.console.problems import Unacceptable
 from kaspar.console.topics.listing import read_topics
 from kaspar.monitor.core import Monitor

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from kaspar.acls.acl import AclOperation
+from kaspar.callers.permissions import require_cluster
 from kaspar.console.http.endpoint import Call, changes, reads
-from kaspar.console.permissions import require_cluster
 from kaspar.console.pipelines import changing
 from kaspar.console.pipelines.reading import PipelinesView, PipelineView, describe_pipeline, list_pipelines
 

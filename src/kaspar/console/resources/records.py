@@ -1,6 +1,7 @@
 """The records of a topic: pages of them, single ones, what is new, and writing."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, TypeVar
@@ -27,9 +28,9 @@ from kaspar.console.messages.reading.positions import (
 from kaspar.console.messages.reading.scanning import Budget, Query
 from kaspar.console.messages.replaying import Replay, count_letters, read_one, replay_letters, replay_one
 from kaspar.console.messages.searching import Search, matcher
-from kaspar.console.messages.tailing import MAX_FOLLOWERS, SHOWN_PER_SECOND, TailKey, Tails
+from kaspar.console.messages.tailing import SHOWN_PER_SECOND, TailEvent, TailKey, Tails
 from kaspar.console.messages.views import Decoding, RecordView
-from kaspar.console.problems import NotThere, Unacceptable
+from kaspar.console.problems import Conflict, NotThere, Unacceptable
 
 _MOST_RECORDS: Final = 500
 _SEARCHES: Final = 6
@@ -115,15 +116,10 @@ class _Records:
         )
         Filter(key.filter, now_ms=0)  # an error in it is a response, not an event
         tails = self._tails_of(call.context)
-        if not tails.has_room:
-            raise CallFailed(503, f"{MAX_FOLLOWERS} pages follow topics already.")
-        return EventStream(self._follow(tails, key))
-
-    async def _follow(self, tails: Tails, key: TailKey) -> AsyncIterator[Event]:
-        yield Event("limit", {"shown_per_second": SHOWN_PER_SECOND})
-        async with tails.follow(key) as events:
-            async for event in events:
-                yield Event("records", event)
+        try:
+            return await EventStream.opened(_following(tails, key))
+        except Conflict as full:
+            raise CallFailed(503, str(full)) from None
 
     def _tails_of(self, context: ConsoleContext) -> Tails:
         if self._tails is None:
@@ -196,6 +192,19 @@ class _Records:
     async def _search(self, call: Call, function: Callable[[Admin], _Result]) -> _Result:
         async with self._searches:
             return await call.ask(function)
+
+
+@contextlib.asynccontextmanager
+async def _following(tails: Tails, key: TailKey) -> AsyncIterator[AsyncIterator[Event]]:
+    """Raises Conflict."""
+    async with tails.follow(key) as tail:
+        yield _events_of(tail)
+
+
+async def _events_of(tail: AsyncIterator[TailEvent]) -> AsyncIterator[Event]:
+    yield Event("limit", {"shown_per_second": SHOWN_PER_SECOND})
+    async for event in tail:
+        yield Event("records", event)
 
 
 def _query(call: Call) -> Query:

@@ -1,7 +1,7 @@
 """The schemas of the registry. Subjects may have any characters, so they are parameters of the query."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -53,11 +53,26 @@ async def _ask(call: Call, function: Callable[[CallersRegistry], _Result]) -> _R
     if registry is None:
         raise CallFailed(501, "There is no schema registry: set schema.registry.url.")
     try:
-        return await asyncio.to_thread(function, registry)
+        return await call.context.registries.call(partial(function, registry))
     except RegistryError as error:
         # A browser would take 401 for the console's own.
         status = error.status if error.status in _CLIENT_ERRORS and error.status != _NOT_LOGGED_IN else 502
-        raise CallFailed(status, str(error), f"SCHEMA_REGISTRY_{error.error_code}") from None
+        raise CallFailed(
+            status,
+            str(error),
+            f"SCHEMA_REGISTRY_{error.error_code}",
+            is_refusal=error.status in _CLIENT_ERRORS,
+        ) from None
+
+
+async def _all(calls: Iterable[Coroutine[Any, Any, _Result]]) -> list[_Result]:
+    """What they return. Raises what the first raises that fails, and those that have not begun are dropped."""
+    tasks = [asyncio.create_task(each) for each in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _subject(call: Call) -> str:
@@ -76,11 +91,9 @@ async def subjects(call: Call) -> dict[str, Any]:
         lambda: _ask(call, lambda registry: subject_names(registry, with_deleted=with_deleted)),
     )
     found = [(name, is_deleted) for name, is_deleted in names if search in name.casefold()]
-    rows = await asyncio.gather(
-        *(
-            _ask(call, partial(subject_row, subject=name, is_deleted=is_deleted))
-            for name, is_deleted in found[offset : offset + limit]
-        )
+    rows = await _all(
+        _ask(call, partial(subject_row, subject=name, is_deleted=is_deleted))
+        for name, is_deleted in found[offset : offset + limit]
     )
     compatibility, mode = await _ask(call, lambda registry: (read_compatibility(registry), read_mode(registry)))
     return {

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from kaspar.console.problems import NotThere
 from kaspar.console.registries import CallersRegistry
 from kaspar.console.schemas.texts import DiffLine, diff, formatted
-from kaspar.serialization.errors import RegistryError
+from kaspar.serialization.errors import RegistryError, RegistryUnavailable
 
 _NOT_FOUND: Final = 404
 _MOST_REFERRING: Final = 50
@@ -74,11 +74,13 @@ def subject_names(registry: CallersRegistry, *, with_deleted: bool) -> list[tupl
 
 
 def subject_row(registry: CallersRegistry, subject: str, *, is_deleted: bool) -> SubjectRow:
-    """Nothing fails: a registry may let a caller list what it does not let them read."""
+    """A registry may let a caller list what it does not let them read. Raises RegistryUnavailable."""
     parameters = {"deleted": "true"} if is_deleted else {}
     try:
         found = registry.request("GET", f"{subject_path(subject)}/versions/latest", parameters)
         return SubjectRow(subject, is_deleted, found.get("schemaType") or "AVRO", found["version"], found["id"])
+    except RegistryUnavailable:
+        raise
     except (RegistryError, KeyError, TypeError, AttributeError):
         return SubjectRow(subject, is_deleted)
 

@@ -12,7 +12,7 @@ from kaspar.client.admin.deletion import delete_topics
 from kaspar.client.admin.partitions import NewPartitions, create_partitions
 from kaspar.client.admin.records import delete_records
 from kaspar.client.admin.session import Admin
-from kaspar.console.problems import Unacceptable
+from kaspar.console.problems import Unacceptable, check_parts
 from kaspar.console.topics.describing import find_topic
 
 _TO_END: Final = -1
@@ -68,9 +68,10 @@ def truncate(admin: Admin, name: str, truncation: Truncation) -> Truncated:
     if not numbers or any(offset < _TO_END for offset in numbers.values()):
         raise Unacceptable("Records are deleted before an offset from 0, or -1 for the end.")
     deleted = delete_records(admin, {TopicPartition(name, number): offset for number, offset in numbers.items()})
-    starts: dict[int, int] = {}
-    for where, result in deleted.items():
-        if isinstance(result, Refused):
-            raise Refused(result.code, f"Partition {where.partition}: {result.message}")
-        starts[where.partition] = result
-    return Truncated(starts)
+    check_parts(
+        [
+            Refused(each.code, f"Partition {where.partition}: {each.message}") if isinstance(each, Refused) else each
+            for where, each in deleted.items()
+        ]
+    )
+    return Truncated({where.partition: each for where, each in deleted.items() if not isinstance(each, Refused)})

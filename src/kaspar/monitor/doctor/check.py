@@ -34,7 +34,7 @@ class Check:
             yield self._finding(Fault(f"{len(rest)} more", detail))
 
     def _finding(self, fault: Fault) -> Finding:
-        return Finding(self.code, self.severity, self.title, fault.detail, fault.resource, fault.command)
+        return Finding(self.code, self.severity, self.title, fault.detail, fault.resource, fault.command, fault.topics)
 
 
 def check(

@@ -24,6 +24,8 @@ class Finding:
     """What it is about, as in "topic orders" or "broker 2"."""
     command: str | None
     """A command line that mends it, or shows where to look; None if no command does."""
+    topics: tuple[str, ...] = ()
+    """Those that the detail or the command names, beside the resource: only who may see them may see the finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +35,4 @@ class Fault:
     resource: str
     detail: str
     command: str | None = None
+    topics: tuple[str, ...] = ()

@@ -1,11 +1,12 @@
 """Several looks at one cluster, one after the other: what checks that compare need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kaspar.base.ids import TopicPartition
 from kaspar.monitor.doctor.access import Access
 from kaspar.monitor.doctor.observation import Observation
+from kaspar.monitor.lag.windows import reads_uncommitted, unread
 from kaspar.monitor.views import Commit
 
 
@@ -40,7 +41,11 @@ class Looks:
             commit = _commit(each, group_id, partition)
             if commit is not None:
                 ends = None if earlier is None else earlier.ends.get(partition)
-                kept_up = ends is not None and commit.offset >= ends.last_stable_offset
+                kept_up = ends is not None and commit.offset >= (
+                    ends.high_watermark
+                    if reads_uncommitted(commit.offset, each.ends[partition])
+                    else ends.last_stable_offset
+                )
                 found.append(replace(commit, kept_up=kept_up))
         return found
 
@@ -50,8 +55,11 @@ def _commit(observation: Observation, group_id: str, partition: TopicPartition) 
     if group is None or ends is None or partition not in group.committed:
         return None
     offset = group.committed[partition]
-    lag, stable_lag = max(0, ends.high_watermark - offset), max(0, ends.last_stable_offset - offset)
-    return Commit(offset, observation.at_ms, lag, stable_lag)
+    return Commit(offset, observation.at_ms, max(0, ends.high_watermark - offset), unread(offset, ends))
+
+
+def topics_of(partitions: Iterable[TopicPartition]) -> tuple[str, ...]:
+    return tuple(sorted({where.topic for where in partitions}))
 
 
 def total_lag(observation: Observation, group_id: str) -> int:

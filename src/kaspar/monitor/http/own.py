@@ -1,6 +1,7 @@
 """Kaspar's own API, /v1: what Burrow has no form for."""
 
-from dataclasses import asdict, is_dataclass
+import asyncio
+from dataclasses import fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any
 
@@ -37,7 +38,7 @@ class OwnApi:
 
     async def cluster(self, request: Request) -> Response:
         monitor = self._monitor
-        return _json(
+        return await _json(
             {
                 "cluster": monitor.cluster,
                 "problem": monitor.cluster_problem,
@@ -48,7 +49,7 @@ class OwnApi:
 
     async def groups(self, request: Request) -> Response:
         """Without their partitions."""
-        return _json(
+        return await _json(
             [
                 {
                     "group": each.group,
@@ -67,13 +68,13 @@ class OwnApi:
 
     async def group(self, request: Request) -> Response:
         group = self._monitor.lag.group(request.path_params["group"])
-        return _not_found("no such group has committed offsets") if group is None else _json(group)
+        return _not_found("no such group has committed offsets") if group is None else await _json(group)
 
     async def history(self, request: Request) -> Response:
         name = request.path_params["group"]
         if self._monitor.lag.group(name) is None:
             return _not_found("no such group has committed offsets")
-        return _json(self._monitor.lag.history(name, self._since_ms(request)))
+        return await _json(self._monitor.lag.history(name, self._since_ms(request)))
 
     async def rates(self, request: Request) -> Response:
         """The series of the cluster, or of one broker with `?broker=ID`, since `?since_ms=`."""
@@ -83,7 +84,7 @@ class OwnApi:
             return _problem(400, "broker is a number")
         since_ms = self._since_ms(request)
         number = None if broker is None else int(broker)
-        return _json(
+        return await _json(
             {
                 name: [[point.at_ms, point.value] for point in points]
                 for name in rates.names
@@ -93,18 +94,19 @@ class OwnApi:
 
     async def canary(self, request: Request) -> Response:
         report = self._monitor.canary
-        return _not_found("the canary is not enabled (canary.enable)") if report is None else _json(report)
+        return _not_found("the canary is not enabled (canary.enable)") if report is None else await _json(report)
 
     async def findings(self, request: Request) -> Response:
-        return _json(self._monitor.findings)
+        return await _json(self._monitor.findings)
 
     def _since_ms(self, request: Request) -> int:
         text = request.query_params.get("since_ms", "")
         return int(text) if text.isdecimal() and len(text) < 19 else self._monitor.clock.now_ms() - _HOUR_MS
 
 
-def _json(content: object, status: int = 200) -> Response:
-    return Response(encode(_plain(content)), status, media_type=JSON)
+async def _json(content: object) -> Response:
+    """A group may have thousands of partitions, so it is encoded in a thread. Views are never changed."""
+    return Response(await asyncio.to_thread(lambda: encode(_plain(content))), media_type=JSON)
 
 
 def _not_found(message: str) -> Response:
@@ -112,13 +114,13 @@ def _not_found(message: str) -> Response:
 
 
 def _problem(status: int, message: str) -> Response:
-    return _json({"error": True, "message": message}, status)
+    return Response(encode({"error": True, "message": message}), status, media_type=JSON)
 
 
 def _plain(content: Any) -> Any:
     """Values as JSON has them: statuses, which are numbers here, by their names."""
     if is_dataclass(content) and not isinstance(content, type):
-        return {name: _plain(value) for name, value in asdict(content).items()}
+        return {each.name: _plain(getattr(content, each.name)) for each in fields(content)}
     if isinstance(content, TopicPartition):
         return {"topic": content.topic, "partition": content.partition}
     if isinstance(content, Enum):

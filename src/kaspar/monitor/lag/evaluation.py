@@ -13,7 +13,7 @@ from kaspar.client.admin.groups import WITHOUT_MEMBERS, GroupListing
 from kaspar.client.admin.timestamps import RecordAt
 from kaspar.monitor.lag.reading import NO_MEMBERS, Members, OffsetsRead
 from kaspar.monitor.lag.rules import Thresholds, completeness, group_status, partition_status
-from kaspar.monitor.lag.windows import CommitWindow, EndWindow, WindowSize, lags
+from kaspar.monitor.lag.windows import CommitWindow, EndWindow, WindowSize, lags, unread
 from kaspar.monitor.views import GroupLag, PartitionLag
 
 
@@ -146,8 +146,8 @@ class Evaluator:
         nothing_left = position in times.nothing_left
         status = partition_status(
             commits,
-            ends.recent_stable,
-            0 if nothing_left else stable_lag,
+            ends.recent(commit.offset),
+            0 if nothing_left else unread(commit.offset, ends.latest),
             is_owned=self._is_owned(group, where, listing),
             now_ms=now_ms,
             thresholds=self._rules.thresholds,

@@ -10,7 +10,8 @@ from `__consumer_offsets`, which shows commits of an unchanged offset too:
 - A consumer whose last commit was less than a round behind the end is not slow, though its lag may not have decreased:
   under steady load it always has a few records to read, and about as many in each round.
 
-Lag is that against the last stable offset, so that a consumer that waits for the end of a transaction is not late.
+A consumer that waits for the end of a transaction is not late: its lag is that against the last stable offset. One that
+has committed a later offset does not wait, and its lag is that against the high watermark.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,14 +35,15 @@ class Thresholds:
 def partition_status(
     commits: Sequence[Commit],
     recent_ends: Iterable[int],
-    stable_lag: int,
+    unread: int,
     *,
     is_owned: bool,
     now_ms: int,
     thresholds: Thresholds,
 ) -> Status:
-    """`commits` are those of the window, oldest first; `recent_ends` the last stable offsets of recent rounds."""
-    if stable_lag == 0 or not commits:
+    """`commits` are those of the window, oldest first; `recent_ends` where the group's reads
+    ended in recent rounds."""
+    if unread == 0 or not commits:
         return Status.OK
     complete = completeness(commits, thresholds.intervals)
     # First, since a partition that had no lag once may have stopped long ago.
@@ -66,7 +68,7 @@ def completeness(commits: Sequence[Commit], intervals: int) -> float:
 
 def had_no_lag(commits: Sequence[Commit]) -> bool:
     """Rule 1: a partition that had no lag at some point of the window is OK."""
-    return any(commit.stable_lag == 0 for commit in commits)
+    return any(commit.unread == 0 for commit in commits)
 
 
 def has_rewound(commits: Sequence[Commit]) -> bool:
@@ -87,7 +89,7 @@ def has_stalled(commits: Sequence[Commit]) -> bool:
 
 def lag_never_decreased(commits: Sequence[Commit]) -> bool:
     """Rule 5: offsets advance, but not faster than records arrive."""
-    return all(later.stable_lag >= earlier.stable_lag for earlier, later in pairwise(commits))
+    return all(later.unread >= earlier.unread for earlier, later in pairwise(commits))
 
 
 def was_at_end(offset: int, recent_ends: Iterable[int]) -> bool:

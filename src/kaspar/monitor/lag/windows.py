@@ -6,7 +6,7 @@ There may be tens of thousands of both, so they are kept small.
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from kaspar.client.admin.group_offsets import GroupOffset
 from kaspar.monitor.views import Commit
@@ -62,8 +62,10 @@ class CommitWindow:
         if self._commits and now_ms - self._commits[-1].at_ms < self._size.min_distance_ms:
             # It keeps the time of the one that it replaces: else frequent commits would always replace the last.
             at_ms = self._commits.pop().at_ms
-        kept_up = ends.previous_stable is not None and commit.offset >= ends.previous_stable
-        self._commits.append(Commit(commit.offset, at_ms, *lags(commit.offset, ends.latest), kept_up))
+        lag, _ = lags(commit.offset, ends.latest)
+        self._commits.append(
+            Commit(commit.offset, at_ms, lag, unread(commit.offset, ends.latest), ends.has_kept_up(commit.offset))
+        )
         if len(self._commits) > self._size.intervals:
             del self._commits[0]
 
@@ -76,34 +78,59 @@ def lags(offset: int, ends: Ends) -> tuple[int, int]:
     return lag, max(ends.last_stable_offset - offset, 0)
 
 
+class LogEnd(Protocol):
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def last_stable_offset(self) -> int: ...
+
+
+def reads_uncommitted(offset: int, ends: LogEnd) -> bool:
+    """Whether a group that has committed this offset has read beyond the last stable offset. Of others it is not known:
+    they are taken for groups that read committed records only."""
+    return offset > ends.last_stable_offset
+
+
+def unread(offset: int, ends: LogEnd) -> int:
+    """How many records, at most, the group has still to read."""
+    end = ends.high_watermark if reads_uncommitted(offset, ends) else ends.last_stable_offset
+    return max(end - offset, 0)
+
+
 class EndWindow:
     """The ends of one log: of recent rounds, and when earlier ones were seen."""
 
-    __slots__ = ("_intervals", "_seen_at_ms", "_seen_ends", "latest", "recent_stable")
+    __slots__ = ("_intervals", "_seen_at_ms", "_seen_ends", "latest", "recent_high", "recent_stable")
 
     def __init__(self, intervals: int) -> None:
         self._intervals = intervals
         self.latest = Ends(0, 0)
+        self.recent_high = array("q")
         self.recent_stable = array("q")
         self._seen_at_ms = array("q")
         self._seen_ends = array("q")
 
-    @property
-    def previous_stable(self) -> int | None:
-        """The last stable offset of the round before."""
-        return self.recent_stable[-2] if len(self.recent_stable) > 1 else None
+    def recent(self, offset: int) -> Sequence[int]:
+        """Of recent rounds, where the reads of a group ended that has committed this offset."""
+        return self.recent_high if reads_uncommitted(offset, self.latest) else self.recent_stable
+
+    def has_kept_up(self, offset: int) -> bool:
+        """Whether it had reached the end of the round before."""
+        recent = self.recent(offset)
+        return len(recent) > 1 and offset >= recent[-2]
 
     def observe(self, ends: Ends, now_ms: int) -> bool:
         """Whether the log is another than before."""
         has_begun_anew = bool(self._seen_ends) and ends.high_watermark < self._seen_ends[-1]
         if has_begun_anew:
             # The topic was recreated, or records were lost in an unclean election: earlier times mean nothing now.
-            for times in (self.recent_stable, self._seen_at_ms, self._seen_ends):
-                del times[:]
+            for seen in (self.recent_high, self.recent_stable, self._seen_at_ms, self._seen_ends):
+                del seen[:]
         self.latest = ends
+        self.recent_high.append(ends.high_watermark)
         self.recent_stable.append(ends.last_stable_offset)
         if len(self.recent_stable) > self._intervals:
-            del self.recent_stable[0]
+            del self.recent_high[0], self.recent_stable[0]
         if len(self._seen_ends) >= 2 and self._seen_ends[-1] == self._seen_ends[-2] == ends.high_watermark:
             self._seen_at_ms[-1] = now_ms  # an idle log needs the first and the last time only
             return has_begun_anew

@@ -7,10 +7,10 @@ import pytest
 
 from kaspar.acls.acl import AclOperation
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.callers.permissions import cluster_operations, require_cluster
 from kaspar.client.admin.session import Admin
 from kaspar.console import acls, quotas, users
 from kaspar.console.acls import AclQuery, AclView
-from kaspar.console.permissions import cluster_operations, require_cluster
 from kaspar.console.problems import Conflict, NotThere
 from kaspar.console.quotas import EntityPart
 from kaspar.console.users import Credential

@@ -1,13 +1,16 @@
 """Pages of real topics: every position, both directions, gaps, transactions, limits."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client.cluster import Client
+from kaspar.console.messages.reading import scanning
 from kaspar.console.messages.reading.batches import State, StoredRecord
+from kaspar.console.messages.reading.fetching import fetch_round
 from kaspar.console.messages.reading.positions import AtOffset, AtTime, Cursor, Direction, End, Position
 from kaspar.console.messages.reading.scanning import Budget, Page, Query, Stopped, read_page
 from kaspar.console.problems import NotThere
@@ -163,6 +166,37 @@ def test_budget_of_time_is_kept_and_every_page_gets_somewhere(client: Client, th
     assert found.stopped is Stopped.BUDGET
     assert 0 < found.scanned < 300
     assert found.high != found.low
+
+
+def test_budget_of_time_is_kept_by_a_filter_that_takes_long_for_a_record(client: Client, three: str) -> None:
+    now = 0.0
+
+    def matches(record: StoredRecord) -> bool:
+        nonlocal now
+        now += 0.4
+        return False
+
+    query = Query(three, End.OLDEST, FORWARD, Budget(1000, seconds=1.0))
+    found = read_page(client, query, matches, monotonic=lambda: now)
+    assert (found.stopped, found.scanned) == (Stopped.BUDGET, 3)
+
+
+def test_what_a_slow_fetch_has_brought_is_used(client: Client, three: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def slow_fetch(*arguments: Any) -> int:
+        nonlocal now
+        now += 5.0
+        return fetch_round(*arguments)
+
+    def matches(record: StoredRecord) -> bool:
+        nonlocal now
+        now += 0.001
+        return False
+
+    monkeypatch.setattr(scanning, "fetch_round", slow_fetch)
+    query = Query(three, End.OLDEST, FORWARD, Budget(1000, seconds=1.0))
+    assert read_page(client, query, matches, monotonic=lambda: now).scanned >= 50
 
 
 def test_budget_of_bytes_is_kept(client: Client, new_topic: NewTopic) -> None:

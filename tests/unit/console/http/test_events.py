@@ -1,11 +1,13 @@
 """Streams of server-sent events."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
 
 from kaspar.console.http.events import Event, EventStream, encode_event
+from kaspar.console.problems import Conflict
 from kaspar.web.asgi import Message
 
 
@@ -79,6 +81,64 @@ def test_the_iterator_is_closed_when_the_page_leaves() -> None:
 
     asyncio.run(run())
     assert closed == [True]
+
+
+def test_what_refuses_a_stream_does_so_before_it_begins_and_is_released_when_it_ends() -> None:
+    entered: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def source() -> AsyncIterator[AsyncIterator[Event]]:
+        if entered:
+            raise Conflict("It is full.")
+        entered.append("page")
+
+        async def events() -> AsyncIterator[Event]:
+            yield Event("a", 1)
+            await asyncio.Event().wait()
+
+        try:
+            yield events()
+        finally:
+            entered.clear()
+
+    async def run() -> None:
+        page = Connection()
+        stream = await EventStream.opened(source())
+        with pytest.raises(Conflict, match="It is full"):
+            await EventStream.opened(source())
+        serving = asyncio.ensure_future(stream({}, page.receive, page.send))
+        await page.until("event: a")
+        assert entered
+        page.left.set()
+        await serving
+        assert not entered
+
+    asyncio.run(run())
+
+
+def test_a_page_that_leaves_before_its_stream_begins_is_released() -> None:
+    released = []
+
+    @contextlib.asynccontextmanager
+    async def source() -> AsyncIterator[AsyncIterator[Event]]:
+        async def events() -> AsyncIterator[Event]:
+            yield Event("a", 1)
+
+        try:
+            yield events()
+        finally:
+            released.append(True)
+
+    async def gone(message: Message) -> None:
+        raise ConnectionResetError
+
+    async def run() -> None:
+        stream = await EventStream.opened(source())
+        with pytest.raises(ConnectionResetError):
+            await stream({}, Connection().receive, gone)
+
+    asyncio.run(run())
+    assert released == [True]
 
 
 def test_a_silent_stream_beats() -> None:

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from kaspar.base.errors import InvalidSetting
 from kaspar.console.http.errors import CallFailed
-from kaspar.console.http.guard import CONTENT_SECURITY_POLICY, AllowedHosts, Guard
+from kaspar.console.http.guard import CONTENT_SECURITY_POLICY, Guard
+from kaspar.console.settings import ConsoleSettings
 from kaspar.web.asgi import Message, Receive, Scope, Send
+from kaspar.web.hosts import AllowedHosts
 
 HOSTS = AllowedHosts(["http://0.0.0.0:8080", "https://console.example.org:8443"], ["Kafka.Example.org"])
 
@@ -108,6 +111,25 @@ def test_a_change_needs_the_header_and_its_own_origin(method: str) -> None:
     assert _status(_scope(method, x_kaspar_console="1", origin="https://localhost:8080")) == 403
     assert _status(_scope(method, x_kaspar_console="1", sec_fetch_site="cross-site")) == 403
     assert _status(_scope(method, x_kaspar_console="1", origin=own, sec_fetch_site="same-origin")) == 200
+
+
+def test_a_proxy_that_ends_tls_has_an_origin_of_its_own() -> None:
+    settings = ConsoleSettings.of({"kaspar.console.origins": "https://Proxied.example.org,https://b.example.org:8443"})
+    hosts = AllowedHosts(settings.listeners, settings.allowed_hosts)
+    guard = Guard(_app, hosts, settings.kaspar_console_origins)
+    header = {"x_kaspar_console": "1"}
+    # The proxy passes its own host on, or not.
+    guard.check(_scope("POST", **header, host="proxied.example.org", origin="https://proxied.example.org"))
+    guard.check(_scope("POST", **header, host="127.0.0.1:8080", origin="https://b.example.org:8443"))
+    for origin in ("https://b.example.org", "http://proxied.example.org:8080", "https://evil.example"):
+        with pytest.raises(CallFailed, match="other sites"):
+            guard.check(_scope("POST", **header, origin=origin))
+
+
+@pytest.mark.parametrize("origin", ["proxy.example.org", "https://a.example.org/console", "ftp://a", "https://u@a"])
+def test_an_origin_is_a_scheme_and_a_host(origin: str) -> None:
+    with pytest.raises(InvalidSetting, match="is not of the form https://host"):
+        ConsoleSettings.of({"kaspar.console.origins": origin})
 
 
 def test_a_change_outside_of_the_api_is_checked_as_well() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from kaspar.console.messages.filters import Filter, FilterError
+from kaspar.console.messages.filters.evaluating import Evaluation
+from kaspar.console.messages.filters.parsing import condition_of
 
 NOW_MS = 1_800_000_000_000
 ORDER = {
@@ -244,6 +246,74 @@ def test_large_texts_cost_steps() -> None:
     large = Order("x" * 5_000_000)
     assert matches("len(value) == 5000000", large)
     assert not matches(" and ".join(["lower(value) contains 'x'"] * 10), large)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "text(value) contains 'x'",
+        "value startswith '{'",
+        "value matches 'x'",
+        "value.a == value.b",
+        "[value.a] contains value.b",
+        "not text(value)",
+    ],
+)
+def test_all_that_is_within_a_value_costs_steps(text: str) -> None:
+    deep = Order({name: [[[n]] for n in range(5_000)] for name in "ab"})
+    chosen = Filter(text, now_ms=NOW_MS)
+    assert not chosen.matches(deep)
+    assert chosen.undecided == 1
+
+
+@pytest.mark.parametrize("text", ["value is not null", "'a' in value", "len(value) == 1", "value != 'x'", "value"])
+def test_what_does_not_look_into_a_value_costs_nothing_for_what_is_within(text: str) -> None:
+    deep = Order({"a": [[[n]] for n in range(20_000)]})
+    assert matches(text, deep)
+
+
+def test_headers_cost_steps() -> None:
+    @dataclass
+    class Headed(Order):
+        def headers(self) -> Mapping[str, str | None]:
+            return {str(n): None for n in range(3_000)}
+
+    assert matches("'7' in headers", Headed())
+    assert not matches("'a' in headers or 'b' in headers or 'c' in headers or '7' in headers", Headed())
+
+
+LONG = int("9" * 4_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "value.n == value.n",
+        "text(value.n) startswith '999'",
+        "text(value) contains '999'",
+        "value.n > 1e300",
+        "-value.n < 0",
+        "value.n * value.n is null",  # no float is as large
+        "not text(value.n * value.n) contains '1'",
+        f"{'9' * 30} * {'9' * 30} == {'9' * 30} * {'9' * 30} + 0",
+        f"{' * '.join(['9' * 30] * 5)} > 1e149",
+    ],
+)
+def test_no_integer_of_a_record_makes_a_filter_fail(text: str) -> None:
+    assert matches(text, Order({"n": LONG}))
+
+
+def test_products_do_not_grow_without_limit() -> None:
+    number = 2**200
+    product = Evaluation(Order({"n": number}), NOW_MS)._value(condition_of("*".join(["value.n"] * 5)))
+    assert product == pytest.approx(2.0**1000)
+    assert isinstance(product, float)
+
+
+def test_long_integers_cost_steps() -> None:
+    chosen = Filter("text(value[*]) contains 'x'", now_ms=NOW_MS)
+    assert not chosen.matches(Order([LONG] * 250))
+    assert chosen.undecided == 1
 
 
 def test_a_chain_of_operators_is_no_deeper_than_one() -> None:

@@ -1,5 +1,6 @@
 """Every check finds its fault, only its fault, and nothing in a healthy cluster."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -66,6 +67,19 @@ def test_a_check_finds_its_fault_and_what_mends_it(code: str, case: Faulty) -> N
 
 
 @pytest.mark.parametrize(("code", "case"), _CASES)
+def test_a_finding_that_a_caller_without_rights_on_the_cluster_may_see_declares_the_topics_it_names(
+    code: str, case: Faulty
+) -> None:
+    for each in findings(case.looks.observations):
+        kind, _, name = each.resource.partition(" ")
+        if kind in ("group", "topic", "partition"):
+            declared = {name, name.rpartition("-")[0], *each.topics}
+            said = re.findall(r"[\w.-]+", f"{each.detail} {each.command or ''}")
+            named = {word.rstrip(".") for word in said} | {word.rpartition("-")[0] for word in said}
+            assert named & case.looks.last.topics.keys() <= declared
+
+
+@pytest.mark.parametrize(("code", "case"), _CASES)
 def test_an_earlier_look_may_have_seen_nothing_of_what_is_there_now(code: str, case: Faulty) -> None:
     earlier = Observation(at_ms=START_MS - 10_000)
     found = findings((earlier, *case.looks.observations))
@@ -126,6 +140,14 @@ def test_a_short_look_does_not_judge_a_consumer_between_two_commits() -> None:
 def test_a_group_that_catches_up_is_fine() -> None:
     catching_up = looks(lambda seen: with_group(seen, GroupSeen("Stable", {ORDERS: 100 + 12 * seconds(seen)})))
     assert list(groups.group_behind.findings(catching_up)) == []
+
+
+def test_a_reader_of_uncommitted_records_does_not_wait_for_a_transaction() -> None:
+    def change(seen: Observation) -> Observation:
+        ends = seen.ends[ORDERS]._replace(last_stable_offset=500)
+        return with_group(seen, GroupSeen("Stable", {ORDERS: 600 + 4 * seconds(seen)}), ends)
+
+    assert [each.code for each in findings(looks(change).observations)] == ["group-behind"]
 
 
 def test_a_reader_of_committed_records_that_waits_for_a_transaction_is_not_stalled() -> None:

@@ -1,11 +1,15 @@
 """/v1, and the metrics page."""
 
+import threading
+from typing import Any
+
 import pytest
 from starlette.testclient import TestClient
 
 from kaspar.base.exposition import CONTENT_TYPE
 from kaspar.monitor.core import Monitor
 from kaspar.monitor.doctor import Finding, Severity
+from kaspar.monitor.http import own
 from kaspar.monitor.http.app import make_app
 from kaspar.monitor.lag.windows import Ends
 from kaspar.monitor.scraping.exposition import parse
@@ -44,6 +48,26 @@ def test_groups_and_their_history(client: TestClient) -> None:
     assert [(each["at_ms"] - NOW_MS, each["lag"]) for each in history] == [(1, 45), (2, 45)]
     for path in ("/v1/groups/none", "/v1/groups/none/history"):
         assert client.get(path).status_code == 404
+
+
+def test_the_loop_does_not_encode_large_groups(
+    monitor: Monitor, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, int] = {}
+    look_up, plain = monitor.lag.group, own._plain
+
+    def looked_up(name: str) -> Any:
+        threads["of the loop"] = threading.get_ident()
+        return look_up(name)
+
+    def converted(content: Any) -> Any:
+        threads["of the encoding"] = threading.get_ident()
+        return plain(content)
+
+    monkeypatch.setattr(monitor.lag, "group", looked_up)
+    monkeypatch.setattr(own, "_plain", converted)
+    assert client.get("/v1/groups/g").json()["partitions"][0]["status"] == "OK"
+    assert threads["of the encoding"] != threads["of the loop"]
 
 
 def test_rates_findings_the_cluster_and_a_canary_that_is_not_enabled(client: TestClient) -> None:

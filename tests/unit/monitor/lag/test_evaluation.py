@@ -91,6 +91,22 @@ def test_a_consumer_at_the_last_stable_offset_waits_for_a_transaction_and_is_ok(
     assert (partition.status, partition.stable_lag) == (Status.STOP, 130)
 
 
+def test_a_group_that_has_read_into_an_open_transaction_is_judged_by_the_high_watermark() -> None:
+    rounds = Rounds()
+    for number in range(30):  # it reads uncommitted records, and keeps up
+        partition = rounds.partition(5_000 + number * 10, (5_003 + number * 10, 100))
+        assert partition.status is Status.OK
+    for _ in range(INTERVALS + 1):  # and dies
+        partition = rounds.partition(5_290, (9_000, 100), state="Empty")
+    assert (partition.status, partition.lag, partition.stable_lag) == (Status.STOP, 3_710, 0)
+
+
+def test_a_group_that_reads_uncommitted_records_and_falls_behind_gets_a_warning() -> None:
+    rounds = Rounds()
+    statuses = [rounds.partition(200 + number * 10, (220 + number * 30, 100)).status for number in range(INTERVALS)]
+    assert statuses == [Status.OK] * (INTERVALS - 1) + [Status.WARN]
+
+
 def test_where_only_markers_follow_nothing_is_late() -> None:
     rounds = Rounds()
     position = RecordAt(T0, 70)

@@ -48,7 +48,7 @@ export default function Users() {
   const listing = useListing("/api/users", { every: 5_000 });
   const [dialog, setDialog] = useState(null);
   const remove = async ({ name, mechanism }) => {
-    const question = { title: `Remove the user ${name}?`, text: `${name} can no longer log in with ${mechanism}. ACLs and quotas for the user stay.`, action: "Remove user", isDangerous: true };
+    const question = { title: `Remove the user ${name}?`, text: `${name} can no longer log in with ${mechanism}. ACLs and quotas for the user stay.`, typed: name, action: "Remove user", isDangerous: true };
     const url = `${path`/api/users/${name}`}?mechanism=${encodeURIComponent(mechanism)}`;
     if (await askAndChange(question, "DELETE", url, { done: `${name} is removed.` })) listing.resource.reload();
   };

@@ -7,13 +7,15 @@ false with the texts `true` and `false`.
 
 import json
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kaspar.console.messages.filters.tree import Comparison, Value
 
 _MAX_NUMBER_TEXT: Final = 40
 """Characters of a text that is read as a number."""
+
+_STRUCTURES: Final = (dict, list, tuple)
 
 _ORDERS: Final[dict[Comparison, Callable[[Any, Any], bool]]] = {
     Comparison.LESS: operator.lt,
@@ -45,6 +47,19 @@ def compare(comparison: Comparison, left: Value, right: Value) -> bool:
         case Comparison.ENDS_WITH:
             return left is not None and right is not None and text_of(left).endswith(text_of(right))
     return _ordered(_ORDERS[comparison], left, right)
+
+
+def goes_over(comparison: Comparison, left: Value, right: Value) -> Iterable[Value]:
+    """Those of the two that `compare` looks at as a whole, with what is in them."""
+    whole, part = (right, left) if comparison is Comparison.IN else (left, right)
+    match comparison:
+        case Comparison.IN | Comparison.CONTAINS:
+            return () if isinstance(whole, dict) else (whole, part)
+        case Comparison.STARTS_WITH | Comparison.ENDS_WITH:
+            return whole, part
+    if isinstance(whole, _STRUCTURES) is isinstance(part, _STRUCTURES):
+        return whole, part
+    return ()  # a structure and a plain value: they are not equal
 
 
 def equal(left: Value, right: Value) -> bool:
@@ -114,7 +129,7 @@ def text_of(value: Value) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, dict | list | tuple):
+    if isinstance(value, _STRUCTURES):
         return json_text(value)
     return str(value)
 

@@ -1,6 +1,8 @@
 """Interprets the tree of a filter for one record, in a bounded number of steps.
 
-A step is a node of the tree, an element that a wildcard or a list visits, or 4 KiB of text that is searched.
+A step is a node of the tree, a value that is visited (all within a list or an object that is compared or written as
+text), a header, 4 KiB of text that is searched, or 256 bits of an integer. Steps are spent before the work is done, so
+no operation keeps the interpreter from other threads for longer than its steps allow.
 """
 
 import operator
@@ -10,6 +12,7 @@ from typing import Any, Final, Protocol, assert_never
 from kaspar.console.messages.filters.comparing import (
     Many,
     compare,
+    goes_over,
     is_number,
     is_true,
     number_of,
@@ -42,6 +45,8 @@ from kaspar.console.messages.filters.tree import (
 MAX_STEPS: Final = 10_000
 """For one record."""
 _TEXT_PER_STEP: Final = 4096
+_BITS_PER_STEP: Final = 256
+"""Of an integer. One with more becomes a float in arithmetic, so that products do not grow without limit."""
 
 _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
     Operator.PLUS: operator.add,
@@ -95,11 +100,18 @@ class Evaluation:
         if self.steps_left < 0:
             raise StepLimit
 
-    def _spend_text(self, value: Value) -> None:
-        """For an operation that goes over all of it."""
-        size = size_of(value)
-        if size:
-            self._spend(size if isinstance(value, list | dict) else size // _TEXT_PER_STEP)
+    def _spend_on(self, value: Value) -> None:
+        """For an operation that goes over all of it, and of what is in it."""
+        unvisited = [value]
+        while unvisited:
+            each = unvisited.pop()
+            if isinstance(each, str):
+                self._spend(len(each) // _TEXT_PER_STEP)
+            elif isinstance(each, int):
+                self._spend(each.bit_length() // _BITS_PER_STEP)
+            elif isinstance(each, list | tuple | dict):
+                self._spend(len(each))
+                unvisited += each.values() if isinstance(each, dict) else each
 
     def _value(self, node: Node) -> Value:
         self._spend(1)
@@ -142,7 +154,9 @@ class Evaluation:
             case Field.KEY:
                 return fields.key()
             case Field.HEADERS:
-                return dict(fields.headers())
+                headers = fields.headers()
+                self._spend(len(headers))
+                return dict(headers)
             case Field.OFFSET:
                 return fields.offset
             case Field.PARTITION:
@@ -181,23 +195,23 @@ class Evaluation:
         return Many(function(each) for each in value)
 
     def _arithmetic(self, first: Node, rest: tuple[tuple[Operator, Node], ...]) -> int | float | None:
-        """None if a part is no number, or nothing can be divided by it."""
+        """None if a part is no number, nothing can be divided by it, or a float cannot hold what is too large."""
         total = _single_number(self._value(first))
         for each, node in rest:
             number = _single_number(self._value(node))
             if total is None or number is None:
                 return None
             try:
-                total = _OPERATIONS[each](total, number)
+                total = _OPERATIONS[each](_bounded(total), _bounded(number))
             except (ArithmeticError, ValueError):
                 return None
         return total
 
     def _call(self, function: Function, value: Value) -> Value:
-        self._spend_text(value)
+        if function is Function.LEN:
+            return size_of(value)
+        self._spend_on(value)
         match function:
-            case Function.LEN:
-                return size_of(value)
             case Function.LOWER:
                 return None if value is None else text_of(value).lower()
             case Function.UPPER:
@@ -223,8 +237,8 @@ class Evaluation:
         for one in lefts:
             for other in rights:
                 self._spend(1)
-                self._spend_text(one)
-                self._spend_text(other)
+                for each in goes_over(comparison, one, other):
+                    self._spend_on(each)
                 if compare(comparison, one, other):
                     return True
         return False
@@ -240,8 +254,9 @@ class Evaluation:
         for each in value if isinstance(value, Many) else (value,):
             if each is None:
                 continue
+            self._spend(1)
+            self._spend_on(each)
             text = text_of(each)
-            self._spend(1 + len(text) // _TEXT_PER_STEP)
             # RE2 works on UTF-8, which cannot write the half surrogate pairs that JSON allows.
             if compiled.search(text.encode("utf-8", "replace")) is not None:
                 return True
@@ -254,6 +269,12 @@ def _step_into(value: Value, step: str | int) -> Value:
     if isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
         return value[step]
     return None
+
+
+def _bounded(number: int | float) -> int | float:
+    """Raises OverflowError."""
+    is_long = isinstance(number, int) and number.bit_length() > _BITS_PER_STEP
+    return float(number) if is_long else number
 
 
 def _single_number(value: Value) -> int | float | None:

@@ -19,10 +19,10 @@ from kaspar.console.messages.reading.fetching import TopicLayout, bounds_of, fet
 from kaspar.console.messages.reading.positions import AtOffset, AtTime, Cursor, Direction, End, Position
 from kaspar.console.messages.reading.streams import BackwardStream, Bounds, ForwardStream, Stream
 
-_CLOCK_EVERY: Final = 64
-"""Records between two looks at the clock."""
 _PATIENCE: Final = 5
 """How many times longer than its budget a page may take to get anywhere at all."""
+_DRAINED: Final = 0.1
+"""The part of its budget of time that a page has for what a fetch has brought, however long the fetch took."""
 _FILTERED_OFFSETS: Final = 1000
 """Of the first chunk that is read backward, if most records are not expected to match."""
 _LEAST_OFFSETS: Final = 5
@@ -163,11 +163,11 @@ class _Scan:
     """Fetches without records for a partition, in a row."""
 
     def run(self) -> Stopped:
-        began_at = self.monotonic()
+        began_at, seconds = self.monotonic(), self.query.budget.seconds
         began = [each.position for each in self.streams]
         while True:
             is_late = self._fill(began_at, began)
-            stopped = self._drain(began_at + self.query.budget.seconds)
+            stopped = self._drain(max(began_at + seconds, self.monotonic() + _DRAINED * seconds))
             if stopped is not None:
                 return stopped
             if is_late or self._is_spent():
@@ -196,7 +196,8 @@ class _Scan:
         )
 
     def _drain(self, deadline: float) -> Stopped | None:
-        """Consume records in the order of time until a stream needs a fetch; None then."""
+        """Consume records in the order of time until a stream needs a fetch; None then. A filter may take long for each
+        record, so the clock is looked at before every one."""
         sign = 1 if self.query.direction is Direction.FORWARD else -1
         ready = [
             (sign * stream.head.record.timestamp, index)
@@ -205,7 +206,7 @@ class _Scan:
         ]
         heapify(ready)
         while ready:
-            if self._is_spent() or (self.scanned % _CLOCK_EVERY == _CLOCK_EVERY - 1 and self.monotonic() > deadline):
+            if self._is_spent() or (self.scanned > 0 and self.monotonic() > deadline):
                 return Stopped.BUDGET
             stream = self.streams[ready[0][1]]
             self._consume(stream)

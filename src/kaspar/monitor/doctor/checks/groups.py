@@ -7,7 +7,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.sentences import counted, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks, total_lag
+from kaspar.monitor.doctor.looks import Looks, topics_of, total_lag
 from kaspar.monitor.lag.rules import had_no_lag, has_stalled, lag_never_decreased
 
 LOOKS: Final = 3
@@ -27,7 +27,12 @@ def group_behind(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
         behind = [where for where in _lagging(looks, group_id) if _grows(looks, group_id, where)]
         if behind:
-            yield Fault(f"group {group_id}", _growth(looks, group_id, behind), _more_readers(looks, group_id, behind))
+            yield Fault(
+                f"group {group_id}",
+                _growth(looks, group_id, behind),
+                _more_readers(looks, group_id, behind),
+                topics_of(behind),
+            )
 
 
 def _growth(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
@@ -66,7 +71,8 @@ def group_stalled(looks: Looks) -> Iterator[Fault]:
                 f"No offset was committed in {looks.span_s:.0f} s, although there are records to read, on "
                 f"{counted(len(stalled), 'partition')}: {some(stalled)}."
             )
-            yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "describe", group_id))
+            command = looks.access.kaspar("group", "describe", group_id)
+            yield Fault(f"group {group_id}", detail, command, topics_of(stalled))
 
 
 def _always_has_members(looks: Looks, group_id: str) -> bool:
@@ -86,7 +92,7 @@ def _lagging(looks: Looks, group_id: str) -> Iterator[TopicPartition]:
 def _grows(looks: Looks, group_id: str, where: TopicPartition) -> bool:
     commits = looks.commits(group_id, where)
     is_moving = not has_stalled(commits) and not commits[-1].kept_up
-    return is_moving and lag_never_decreased(commits) and commits[-1].stable_lag > commits[0].stable_lag
+    return is_moving and lag_never_decreased(commits) and commits[-1].unread > commits[0].unread
 
 
 @check(
@@ -133,9 +139,9 @@ def group_rebalancing(looks: Looks) -> Iterator[Fault]:
 def idle_members(looks: Looks) -> Iterator[Fault]:
     for group_id, group in sorted(looks.last.groups.items()):
         if group.idle_members and group.members and group.state == "Stable":
-            topics = sorted({where.topic for where in group.committed})
+            topics = topics_of(group.committed)
             command = looks.access.kaspar("group", "describe", group_id)
             if len(topics) == 1:
                 command = looks.access.kaspar("topic", "add-partitions", topics[0], "--to", str(group.members))
             detail = f"{group.idle_members} of {counted(group.members, 'member')} have no partition."
-            yield Fault(f"group {group_id}", detail, command)
+            yield Fault(f"group {group_id}", detail, command, topics)

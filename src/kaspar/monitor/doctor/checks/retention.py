@@ -8,7 +8,7 @@ from kaspar.base.sentences import bytes_text, counted, duration_text, some
 from kaspar.monitor.doctor.check import check
 from kaspar.monitor.doctor.checks.disks import replica_sizes
 from kaspar.monitor.doctor.finding import Fault, Severity
-from kaspar.monitor.doctor.looks import Looks
+from kaspar.monitor.doctor.looks import Looks, topics_of
 from kaspar.monitor.doctor.observation import Observation
 
 USED_UP: Final = 0.8
@@ -35,7 +35,7 @@ def group_lost_records(looks: Looks) -> Iterator[Fault]:
         if lost:
             detail = f"{counted(sum(lost.values()), 'offset')} before the start of {some(lost)} were not read."
             command = looks.access.kaspar("group", "seek", group_id, "--to", "start", "--topic", next(iter(lost)).topic)
-            yield Fault(f"group {group_id}", detail, command)
+            yield Fault(f"group {group_id}", detail, command, topics_of(lost))
 
 
 @check(
@@ -61,14 +61,14 @@ def group_loses_records(looks: Looks) -> Iterator[Fault]:
                 f"Unread records of {some(by_time)} are older than {duration_text(USED_UP * retention_ms / 1000)}, and "
                 f"retention.ms is {duration_text(retention_ms / 1000)}."
             )
-            change = f"retention.ms={2 * retention_ms}"
-            yield Fault(f"group {group_id}", detail, looks.access.kaspar("topic", "alter", topic, "--set", change))
+            command = looks.access.kaspar("topic", "alter", topic, "--set", f"retention.ms={2 * retention_ms}")
+            yield Fault(f"group {group_id}", detail, command, topics_of(by_time))
         if by_size:
             topic = by_size[0].topic
             limit = last.number(topic, "retention.bytes") or 0
             detail = f"Unread records are the oldest of {some(by_size)}, near retention.bytes ({bytes_text(limit)})."
-            change = f"retention.bytes={2 * limit}"
-            yield Fault(f"group {group_id}", detail, looks.access.kaspar("topic", "alter", topic, "--set", change))
+            command = looks.access.kaspar("topic", "alter", topic, "--set", f"retention.bytes={2 * limit}")
+            yield Fault(f"group {group_id}", detail, command, topics_of(by_size))
 
 
 def _is_old(observation: Observation, where: TopicPartition, offset: int) -> bool:

@@ -40,7 +40,7 @@ def misspelt_topic(looks: Looks) -> Iterator[Fault]:
         close = get_close_matches(name, full, n=1, cutoff=ALIKE) if len(name) > _SHORT else []
         if close and not _is_numbered(name, close[0]):
             detail = f"Nothing was ever written to it, and no group reads it; there is a topic {close[0]}."
-            yield Fault(f"topic {name}", detail, looks.access.kaspar("topic", "delete", name))
+            yield Fault(f"topic {name}", detail, looks.access.kaspar("topic", "delete", name), (close[0],))
 
 
 _SHORT: Final = 3

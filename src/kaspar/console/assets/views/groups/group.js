@@ -71,6 +71,7 @@ function Topics({ group, onChange }) {
     const question = {
       title: `Delete the offsets of ${topic}?`,
       text: `What the group has committed for ${count(committed, "partition")} is forgotten. Its consumers then start where auto.offset.reset says.`,
+      typed: topic,
       action: "Delete offsets",
       isDangerous: true,
     };

@@ -15,6 +15,7 @@ function Found({ report, onChange }) {
       title: "Abort this hanging transaction?",
       text: "A marker of its abort is written to the partition. Readers of committed records go on behind it.",
       details: [`${topic}-${partition}, from offset ${start_offset}, by producer ${producer_id}`],
+      typed: topic,
       action: "Abort",
       isDangerous: true,
     };
