@@ -47,7 +47,7 @@ test-long: install ## The long forms of tests, and kills for many rounds: hours 
 	@$(BIN)/python -m tests.run --long
 
 check: install ## Style, types, import rules, and links between pages
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/mkdocs build --strict
 
 compat-cluster: install ## Stock clients against three brokers on ZooKeeper (make test runs a part of it)
 	@KASPAR_COMPILED=1 $(BIN)/python -m pytest tests/compat --against cluster
@@ -107,7 +107,7 @@ wheel: install ## Build the source distribution, and from it a wheel with the co
 	@ls dist/*
 
 docs: install ## Build the documentation site into site/; a broken link is an error
-	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/mkdocs build --strict
 
 lock: $(BIN)/uv ## Pin the dependencies in requirements.lock; pins that still fit are kept
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra registry --extra rest --extra monitor --extra console --extra spark --extra streams --extra zookeeper --group dev --group docs -o requirements.lock

@@ -44,7 +44,7 @@ CHECKS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("lint-imports",),
-    ("mkdocs", "build", "--quiet", "--strict"),
+    ("mkdocs", "build", "--strict"),
 )
 
 
