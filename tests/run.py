@@ -1,12 +1,12 @@
-"""Everything that proves the product, in one command: `python -m tests.run` (`make test`).
+"""The full test suite in one command: `python -m tests.run` (`make test`).
 
 The tests are divided into jobs (`JOBS`): checks of style, types, imports and pages, then folders of tests. Lanes take
 the jobs from one queue, one more than there are cores, because tests often wait, and every line of output names its
 job. A failure does not end the run, so that all failures are seen; the exit code reports them. The run ends with a
 table of the jobs with their minutes and budgets, the slowest tests, and one line of counts.
 
-A few failures are tried again by themselves when all else has ended. A test that passes then is reported as unsteady:
-it does not fail the run, but is a defect all the same, of the test or of the product (as in Apache Kafka's own builds).
+If only a few tests fail, they are rerun alone at the end. A test that then passes is reported as unsteady: it does not
+fail the run, but it is still a bug, in the test or in the product (as in Apache Kafka's own builds).
 """
 
 import argparse
@@ -44,7 +44,7 @@ CHECKS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("lint-imports",),
-    ("mkdocs", "build", "--quiet", "--strict"),
+    ("mkdocs", "build", "--strict"),
 )
 
 

@@ -34,8 +34,8 @@ _OF_BROKER = "step 1: DescribeConfigs / results / 4 1 / configs"
 _ON = (True,)  # by default, in Kafka
 _FEATURES = (
     ("kraft.version", "There is no Raft quorum.", ()),
-    ("share.version", "Share groups come later.", _ON),
-    ("streams.version", "The server's side of Kafka Streams groups comes later.", _ON),
+    ("share.version", "Share groups are not supported yet.", _ON),
+    ("streams.version", "The server side of Kafka Streams groups is not supported yet.", _ON),
 )
 
 _ANNOUNCED = [
@@ -47,7 +47,7 @@ _ANNOUNCED = [
     ],
     *[
         Known(
-            f"The feature `{feature}` is not there.",
+            f"The feature `{feature}` is missing.",
             reason,
             _SHOW_APIS,
             [f"step * / supported_features / {feature}", *(f"step * / finalized_features / {feature}" for _ in is_on)],
@@ -57,7 +57,7 @@ _ANNOUNCED = [
     ],
     *[
         Known(
-            f"The feature `{feature}` is not there at version 3 either, where only its finalized level is reported.",
+            f"The feature `{feature}` is also missing at version 3, where only its finalized level is reported.",
             reason,
             _SHOW_APIS,
             [f"step * / finalized_features / {feature}"],
@@ -75,8 +75,8 @@ _ANNOUNCED = [
     ),
     Known(
         "InitProducerId is announced up to version 6; Kafka's last is 5.",
-        "Prepared transactions (KIP-939), which exactly once from Spark needs, require it. "
-        "`transaction.two.phase.commit.enable=false` leaves it out.",
+        "Prepared transactions (KIP-939), which exactly once from Spark uses, require it. "
+        "`transaction.two.phase.commit.enable=false` disables it.",
         _SHOW_APIS,
         ["step * / api_keys / InitProducerId / max_version"],
     ),
@@ -94,7 +94,7 @@ _SETTINGS = [
 _SETTINGS += [
     Known(
         f"`{name}` is -1 by default, not 102400.",
-        "The kernel sizes a socket's buffers. Fixed sizes cost a tenth of the CPU that produce takes.",
+        "The kernel sizes a socket's buffers. Fixed sizes cost a tenth of the CPU of produce.",
         _SHOW_BROKER,
         [f"{_OF_BROKER} / {name} / *"],
     )
@@ -111,7 +111,7 @@ _SETTINGS.append(
 _SETTINGS.append(
     Known(
         "There are settings that begin with `kaspar.`.",
-        "They are for what Apache Kafka does not have, or sets by other files.",
+        "They are for features that Apache Kafka does not have, or configures in other files.",
         _SHOW_BROKER,
         [f"{_OF_BROKER} / kaspar.*"],
     )
@@ -127,9 +127,9 @@ _SETTINGS.append(
 
 _SETTINGS.append(
     Known(
-        "DescribeQuorum names the listeners that the broker has for clients, and offsets of 0; Kafka names those of "
+        "DescribeQuorum returns the broker's client listeners, and offsets of 0; Kafka returns the listeners of "
         "its controllers, and the offsets of its metadata log.",
-        "There is no Raft quorum: the controller runs inside a broker, has no listener of its own, and keeps metadata "
+        "There is no Raft quorum: the controller runs inside a broker, has no separate listener, and keeps metadata "
         "in a store, not in a log.",
         ["describe-quorum-the-metadata"],
         ["step 1: DescribeQuorum / nodes / * / listeners*"],
@@ -139,8 +139,8 @@ _SETTINGS.append(
 
 _QUOTAS = [
     Known(
-        "AlterClientQuotas takes IP addresses; Kafka also takes host names, and resolves them.",
-        "A quota that depends on a name service is not the same on every broker, nor at every time.",
+        "AlterClientQuotas accepts IP addresses; Kafka also accepts host names, and resolves them.",
+        "A quota that depends on a name service may differ between brokers and change over time.",
         ["alter-client-quotas-a-host-name"],
         [
             "step 1: AlterClientQuotas / entries / 0 / error_code",
@@ -151,14 +151,14 @@ _QUOTAS = [
 
 _EXPLAINED = [
     Known(
-        "A refused partition of Produce has an error message that says why; Kafka sends one with some codes only.",
+        "A rejected partition of Produce has an error message with the reason; Kafka sends one only with some codes.",
         "It helps to find the mistake.",
         EXPLAINED_REFUSALS,
         ["step * / error_message"],
         versions=range(FIRST_VERSION_WITH_MESSAGES, Api.PRODUCE.last + 1),
     ),
     Known(
-        "So does an unknown partition in DescribeProducers; Kafka sends one with an unknown topic only.",
+        "So does an unknown partition in DescribeProducers; Kafka sends one only with an unknown topic.",
         "It helps to find the mistake.",
         ["describe-producers-an-unknown-partition"],
         ["step 1: DescribeProducers / topics / t / partitions / * / error_message"],
@@ -169,8 +169,8 @@ _NOT_THE_SERVERS_FAULT = "The request is at fault, not the server."
 
 _BETTER_RESPONSES = [
     Known(
-        "A PushTelemetry request whose metrics inflate to more than `telemetry.max.bytes` gets TELEMETRY_TOO_LARGE; "
-        "Kafka checks their compressed size only.",
+        "A PushTelemetry request whose metrics decompress to more than `telemetry.max.bytes` gets TELEMETRY_TOO_LARGE; "
+        "Kafka checks only their compressed size.",
         "A few bytes could take gigabytes of memory.",
         ["push-telemetry-more-than-is-allowed-compressed"],
         ["step 2: PushTelemetry / error_code"],
@@ -207,9 +207,9 @@ _BETTER_RESPONSES = [
         ["step 1: AddPartitionsToTxn / *results*"],
     ),
     Known(
-        "A batch whose records' offset deltas have a gap or do not begin at zero is refused with INVALID_RECORD; "
-        "Kafka stores it where it is not compressed.",
-        "Its records would be read with offsets that belong to others.",
+        "A batch whose records' offset deltas have a gap or do not begin at zero is rejected with INVALID_RECORD; "
+        "Kafka stores it if it is not compressed.",
+        "Its records would be read with the offsets of others.",
         ["produce-offset-deltas-with-a-gap", "produce-offset-deltas-that-begin-at-one"],
         ["step 1: Produce / *", "step 2: Fetch / *"],
     ),
@@ -227,7 +227,7 @@ _BETTER_RESPONSES = [
         [f"step 1: ConsumerGroupHeartbeat / {field}" for field in ("error_code", "error_message")],
     ),
     Known(
-        "The error for an unknown codec has the log start offset at versions 5 and 6 too; Kafka's from 7 on.",
+        "The error for an unknown codec also has the log start offset at versions 5 and 6; Kafka's from 7 on.",
         "It is the same error.",
         ["produce-codec-5", "produce-codec-7"],
         ["step 1: Produce / * / log_start_offset"],
@@ -282,7 +282,7 @@ _BETTER_RESPONSES = [
         [f"step 1: DescribeTopicPartitions / topics / * / {field}" for field in ("error_code", "topic_authorized_*")],
     ),
     Known(
-        "An operation that IncrementalAlterConfigs does not have is INVALID_REQUEST with a message; "
+        "An unknown operation in IncrementalAlterConfigs is INVALID_REQUEST with a message; "
         "Kafka returns UNKNOWN_SERVER_ERROR.",
         _NOT_THE_SERVERS_FAULT,
         ["incremental-alter-configs-an-operation-that-does-not-exist"],
@@ -290,8 +290,8 @@ _BETTER_RESPONSES = [
     ),
     Known(
         "A body with a length below minus one, or with text that is not UTF-8, closes the connection; "
-        "Kafka reads the one as null and puts a replacement character into the other.",
-        "Malformed requests are not guessed at.",
+        "Kafka reads the former as null and inserts a replacement character in the latter.",
+        "Kaspar does not guess the meaning of malformed requests.",
         [
             "api-versions-connection-sends-an-array-length-below-minus-one",
             "api-versions-connection-sends-a-text-that-is-no-text",

@@ -1,13 +1,13 @@
 """The APIs that Apache Kafka announces and Kaspar does not, with the reason.
 
-A client looks at ApiVersions before it uses one, so it sees what it would see with an older Kafka.
+A client checks ApiVersions before it uses an API, so it behaves as with an older Kafka.
 """
 
 from collections.abc import Mapping, Sequence
 
-_SHARE = "share groups come later"
-_STREAMS = "the server's side of Kafka Streams groups comes later"
-_KRAFT = "there is no Raft quorum: metadata lives in the embedded store or in ZooKeeper"
+_SHARE = "share groups are not supported yet"
+_STREAMS = "the server side of Kafka Streams groups is not supported yet"
+_KRAFT = "there is no Raft quorum: metadata is in the embedded store or in ZooKeeper"
 
 _BY_REASON: Mapping[str, Sequence[str]] = {
     _SHARE: (

@@ -24,18 +24,18 @@ Written by `python -m tests.compat.responses.report`; do not edit.
 
 Every response of every API that Kaspar serves is compared, at every version that Apache Kafka 4.3 serves, with Kafka's
 response to the same bytes, field by field, for valid and invalid requests (`tests/compat/responses`). The differences
-listed here are intended. A difference that is not listed fails the tests; so does one that is listed and no
-longer there.
+listed here are intended. The tests fail on a difference that is not listed, and on a listed one that no longer
+exists.
 
 ## What is not compared
 
-- Ids, ports, folders and times that a broker chooses itself: only that they are used alike.
-- The wording of error messages and of the settings' documentation: only whether there are any. Kaspar's are its own.
+- Ids, ports, folders and times chosen by a broker: only that they are used in the same way.
+- The wording of error messages and of the settings' documentation: only whether they exist.
 - The order of a list where Kafka's is that of a hash table.
 
 ## APIs that are not announced
 
-A client looks at ApiVersions before it uses an API, so it sees what it would see with an older Kafka. Kaspar's own APIs
+A client checks ApiVersions before it uses an API, so it behaves as with an older Kafka. Kaspar's own APIs
 (keys from 10000 on) are not announced either: CompactTopics, MoveController and ListTimestamps, which `kaspar compact`,
 `kaspar controller` and the monitor use, and those between brokers. Kafka closes the connection of a client that
 requests one.
@@ -45,26 +45,26 @@ _OF_COMMITS = DIVISIONS[ApiKey.OFFSET_COMMIT][0].at_once
 _LARGE_REQUESTS = f"""
 ## Large requests
 
-The comparison sends small requests. A request that names thousands of topics, partitions or groups is handled in pieces
+The comparison sends small requests. A request with thousands of topics, partitions or groups is handled in pieces,
 between which other clients are served (`network/divisions.py`), so a client can observe these differences:
 
-- An OffsetCommit of more than {_OF_COMMITS} partitions is several batches of `__consumer_offsets`, of which a crash may
-  keep only the first ones. Kafka's is one.
+- An OffsetCommit of more than {_OF_COMMITS} partitions is written as several batches of `__consumer_offsets`, of which
+  only the first may survive a crash. Kafka writes one batch.
 - If the group changes between two pieces, for example by a new member epoch, the partitions of the later ones are
-  refused. An OffsetFetch is refused as a whole then.
-- Something named twice, such as a topic in CreateTopics, is refused as a duplicate within a piece only. In different
-  pieces the first is carried out, and the second handled as its own request: TOPIC_ALREADY_EXISTS.
-- CreateTopics may create more than 10,000 partitions in all, which Kafka refuses; a piece may not.
-- A client that disconnects may leave a request half carried out.
+  rejected. An OffsetFetch is then rejected as a whole.
+- A duplicate, such as a topic named twice in CreateTopics, is detected only within a piece. In different
+  pieces the first is executed, and the second is handled as a separate request: TOPIC_ALREADY_EXISTS.
+- CreateTopics may create more than 10,000 partitions in total, which Kafka rejects; a piece may not.
+- If a client disconnects, its request may be partly executed.
 
-Limits, beyond which the connection is closed. Kafka's only limit is `socket.request.max.bytes`:
+Beyond these limits the connection is closed. Kafka's only limit is `socket.request.max.bytes`:
 
-| What | At most |
+| What | Limit |
 |---|---|
 | partitions of a Produce or a Fetch | {MAX_BATCHES:,} |
 | elements of all arrays of a request that is handled in pieces | {MAX_ELEMENTS:,} |
-| the same where the controller decides, and in DescribeConfigs | {CONTROLLED_MAX_ELEMENTS:,} |
-| the same of every other API | {UNDIVIDED_MAX_ELEMENTS:,} |
+| the same for APIs decided by the controller, and for DescribeConfigs | {CONTROLLED_MAX_ELEMENTS:,} |
+| the same for every other API | {UNDIVIDED_MAX_ELEMENTS:,} |
 | the response to a request that is handled in pieces | {MAX_RESPONSE_BYTES // (1024 * 1024)} MiB |
 """
 
