@@ -8,12 +8,11 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kaspar.streams.serdes import Serde, text
-
-if TYPE_CHECKING:
-    from kaspar.streams.topology.punctuation import Punctuations
+from kaspar.streams.topology.clock import Clock
+from kaspar.streams.topology.punctuation import Punctuations
 
 T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -21,7 +20,6 @@ Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int |
 """Key, value, timestamp, headers, and the partition; None leaves the partition to the key's hash."""
 
 NO_HEADERS: Headers = ()
-UNKNOWN_TIME = -1
 
 
 class OnError(enum.Enum):
@@ -68,15 +66,6 @@ class Outputs(Protocol):
         """What writes records to that topic. Callers keep it for the life of the task."""
 
     def partition_count(self, topic: str) -> int: ...
-
-
-class Clock:
-    """A stream time: the largest timestamp seen. It is kept from one micro-batch to the next."""
-
-    __slots__ = ("now",)
-
-    def __init__(self, now: int = UNKNOWN_TIME) -> None:
-        self.now = now
 
 
 class TaskContext:

@@ -8,12 +8,9 @@ multiples of the interval, and a schedule that is several intervals late is call
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from kaspar.streams.topology.context import UNKNOWN_TIME, Clock
-
-if TYPE_CHECKING:
-    from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.clock import UNKNOWN_TIME, Clock
 
 NEVER = 1 << 62
 
@@ -44,17 +41,25 @@ class Schedule:
         self.next_time.now = due
 
 
+class Clocks(Protocol):
+    """The part of a TaskContext that schedules need."""
+
+    @property
+    def wall_clock_ms(self) -> int: ...
+    def clock(self, name: str) -> Clock: ...
+
+
 class Punctuations:
-    def __init__(self, context: "TaskContext") -> None:
+    def __init__(self, clocks: Clocks) -> None:
         self.next_stream_time = NEVER
-        self._context = context
+        self._clocks = clocks
         self._by_stream_time: list[Schedule] = []
         self._by_wall_clock: list[Schedule] = []
         self._counts: dict[str, int] = {}
 
     def schedule(self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Schedule:
         number = self._counts[node] = self._counts.get(node, -1) + 1
-        next_time = self._context.clock(f"punctuation:{node}:{number}")
+        next_time = self._clocks.clock(f"punctuation:{node}:{number}")
         schedule = Schedule(interval_ms, callback, next_time)
         if kind is PunctuationType.STREAM_TIME:
             if next_time.now == UNKNOWN_TIME:
@@ -63,7 +68,7 @@ class Punctuations:
             self.next_stream_time = min(self.next_stream_time, next_time.now)
         else:
             if next_time.now == UNKNOWN_TIME:
-                next_time.now = self._context.wall_clock_ms + interval_ms
+                next_time.now = self._clocks.wall_clock_ms + interval_ms
             self._by_wall_clock.append(schedule)
         return schedule
 
