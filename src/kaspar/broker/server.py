@@ -21,9 +21,9 @@ from kaspar.base.stalls import LoopMonitor
 from kaspar.broker.auto_creation import AutoCreation
 from kaspar.broker.cleaning.log_cleaner import Cleaning
 from kaspar.broker.coordination.coordinators import Coordinators
+from kaspar.broker.coordination.leader_markers import LeaderMarkers
 from kaspar.broker.coordination.producer_ids import ProducerIds
 from kaspar.broker.coordination.services import CoordinatorServices
-from kaspar.broker.coordination.timers import Timers
 from kaspar.broker.coordination.transaction_routing import TransactionRouting
 from kaspar.broker.dynamic_settings import DynamicSettings
 from kaspar.broker.fetch.sessions import FetchSessions
@@ -38,7 +38,6 @@ from kaspar.broker.metrics import BrokerMetrics, BrokerState
 from kaspar.broker.partitions import Partitions
 from kaspar.broker.produce.appender import Appender
 from kaspar.broker.produce.backlog import Backlog
-from kaspar.broker.produce.markers import LeaderMarkers
 from kaspar.broker.produce.verification import TransactionVerifier
 from kaspar.broker.registration import Registration
 from kaspar.broker.replication.replicas import Replicas
@@ -47,6 +46,7 @@ from kaspar.broker.security.between_brokers import BetweenBrokers
 from kaspar.broker.security.credentials import Credentials
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads, now_of
 from kaspar.broker.syncing import Syncing
+from kaspar.broker.timers import Timers
 from kaspar.broker.upkeep import Upkeep
 from kaspar.broker.view import RunningBroker
 from kaspar.broker.wiring import request_pipeline

@@ -11,8 +11,8 @@ from kaspar.base.clock import SystemClock
 from kaspar.console.context import ConsoleContext
 from kaspar.console.http import audit
 from kaspar.console.http.endpoint import Call, Endpoint, changes
-from kaspar.console.http.sharing import SharedReads
 from kaspar.console.problems import Conflict
+from kaspar.console.sharing import SharedReads
 
 REQUEST = {
     "type": "http",
