@@ -22,7 +22,7 @@ How a topic is created and deleted:
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -54,16 +54,15 @@ LOOK_AT_FENCE_S = 10.0
 RESIGN_WITHIN_S = 1.0
 
 
-class _LookAtBrokers(ControllerEvent[None]):
+class _LookAtBrokers(ControllerEvent[None], frozen=True):
     """Asks the shell to read which brokers are up."""
 
 
-class _LookAtFence(ControllerEvent[None]):
+class _LookAtFence(ControllerEvent[None], frozen=True):
     """Asks the shell to check that the store responds, and that no other controller has claimed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Resign(ControllerEvent[None]):
+class _Resign(ControllerEvent[None], frozen=True):
     """Asks the shell to leave the seat to another broker: to this one, or to any."""
 
     successor: BrokerId | None
