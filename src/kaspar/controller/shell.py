@@ -33,10 +33,10 @@ from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFa
 from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
 from kaspar.controller.metrics import ControllerMetrics
 from kaspar.controller.state_changes import record_changes
-from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage, DeletedTopic
 from kaspar.metadata.images import ImageUpdate, ImageVersion
-from kaspar.metadata.layout import Address
+from kaspar.metadata.layout import store_paths
+from kaspar.metadata.layout.controller_nodes import Address
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.store import AccessDenied, SessionLost, Store, StoreError, StoreFull
 
@@ -315,7 +315,7 @@ class ControllerShell:
             if self._reconnect is None:
                 raise NoLongerController("the session with the metadata store is over")
             self._store = self._fence.store = await self._reconnect()
-        await self._store.get(layout.FENCE)  # a single read, while the store does not respond
+        await self._store.get(store_paths.FENCE)  # a single read, while the store does not respond
         loaded = await self._claim()
         # The store does not have these: until the next look they are as they were.
         loaded = replace(loaded, brokers=self.image.brokers, shutting_down=self.image.shutting_down)
