@@ -57,7 +57,8 @@ def _is_struct(kind: Any) -> bool:
 
 
 def _field_names(kind: Any) -> tuple[str, ...]:
-    return kind.__struct_fields__ if _is_struct(kind) else kind._fields
+    names: tuple[str, ...] = kind.__struct_fields__ if _is_struct(kind) else kind._fields
+    return names
 
 
 def test_events_are_plain_data() -> None:
