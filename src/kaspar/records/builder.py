@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kaspar.base.ids import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from kaspar.base.varints import append_varlong
 from kaspar.records.batch import CheckedBatch, set_crc
 from kaspar.records.codec import Codec, Octets, TimestampType
 from kaspar.records.core import building
@@ -144,15 +145,15 @@ def recompress(buffer: Octets, checked: CheckedBatch, codec: Codec, level: int |
 
 def _append_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
     one = bytearray(1)  # the attributes
-    _append_varint(one, timestamp_delta)
-    _append_varint(one, offset_delta)
+    append_varlong(one, timestamp_delta)
+    append_varlong(one, offset_delta)
     _append_octets(one, record.key)
     _append_octets(one, record.value)
-    _append_varint(one, len(record.headers))
+    append_varlong(one, len(record.headers))
     for name, value in record.headers:
         _append_octets(one, name.encode("utf-8", "surrogateescape"))
         _append_octets(one, value)
-    _append_varint(body, len(one))
+    append_varlong(body, len(one))
     body += one
 
 
@@ -160,13 +161,5 @@ def _append_octets(target: bytearray, octets: bytes | None) -> None:
     if octets is None:
         target.append(1)  # -1
     else:
-        _append_varint(target, len(octets))
+        append_varlong(target, len(octets))
         target += octets
-
-
-def _append_varint(target: bytearray, number: int) -> None:
-    raw = (number << 1) ^ (number >> 63)
-    while raw > 0x7F:
-        target.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    target.append(raw)
