@@ -28,8 +28,8 @@ from kaspar.protocol.api import api_name
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.headers import RequestHeader, read_request_header
 from kaspar.protocol.produce import OneBatch, read_one
-from kaspar.protocol.shapes import ONE_CLIENT_ID, ONE_TOPIC, ONE_VERSION
 from kaspar.protocol.schema import Message
+from kaspar.protocol.shapes import ONE_CLIENT_ID, ONE_TOPIC, ONE_VERSION
 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 FETCH: Final = int(ApiKey.FETCH)
