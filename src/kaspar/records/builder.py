@@ -1,6 +1,6 @@
 """Builds record batches: from records, or from another batch with another codec."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kaspar.base.ids import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from kaspar.base.varints import append_varlong
@@ -49,15 +49,7 @@ def build_batch(
     if not records:
         raise ValueError("a batch holds at least one record")
     base_timestamp = records[0].timestamp
-    body = bytearray()
-    delta = -1
-    for record in records:
-        previous = delta
-        delta = record.offset - base_offset if record.offset >= 0 else previous + 1
-        if not previous < delta <= _MAX_OFFSET_DELTA:
-            raise ValueError(f"offset {record.offset} cannot follow {base_offset + previous} in this batch")
-        _append_record(body, record, record.timestamp - base_timestamp, delta)
-
+    body, last_delta = _body(records, base_offset, base_timestamp)
     attributes = int(codec)
     if timestamp_type is TimestampType.LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG
@@ -77,7 +69,7 @@ def build_batch(
         MAGIC,
         0,
         attributes,
-        delta,
+        last_delta,
         base_timestamp,
         max(NO_TIMESTAMP, *(record.timestamp for record in records)),
         producer_id,
@@ -87,6 +79,19 @@ def build_batch(
     )
     set_crc(batch, 0)
     return batch
+
+
+def _body(records: Sequence[Record], base_offset: int, base_timestamp: int) -> tuple[bytearray, int]:
+    """The records as bytes, and how far the offset of the last is from `base_offset`."""
+    body = bytearray()
+    delta = -1
+    for record in records:
+        previous = delta
+        delta = record.offset - base_offset if record.offset >= 0 else previous + 1
+        if not previous < delta <= _MAX_OFFSET_DELTA:
+            raise ValueError(f"offset {record.offset} cannot follow {base_offset + previous} in this batch")
+        _append_record(body, record, record.timestamp - base_timestamp, delta)
+    return body, delta
 
 
 def build_fence(*, producer_id: int, producer_epoch: int) -> bytearray:
