@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kaspar.streams import JoinWindows, KStream, StreamsBuilder, TopologyTestDriver
 from kaspar.streams.operators.waiting_records import WaitingRecords
 from kaspar.streams.stores.byte_store import OverlayStore
-from kaspar.streams.topology.clock import Clock
+from kaspar.streams.topology.context import Clock
 from kaspar.streams.topology.open_stores import open_stores
 from kaspar.streams.topology.task import Task
 from tests.property.stream_join_model import Arrival, Result, StreamJoinModel

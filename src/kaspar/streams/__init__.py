@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kaspar.streams.operators.transform_values import ValueTransformer
     from kaspar.streams.stores.typed import ValueAndTimestamp
     from kaspar.streams.test_driver import TopologyTestDriver
-    from kaspar.streams.topology.punctuation import PunctuationType
+    from kaspar.streams.topology.context import PunctuationType
     from kaspar.streams.topology.topology import Topology
     from kaspar.streams.windows import (
         EmitStrategy,
@@ -63,7 +63,7 @@ _MODULES = {
     "ValueTransformer": "operators.transform_values",
     "ValueAndTimestamp": "stores.typed",
     "TopologyTestDriver": "test_driver",
-    "PunctuationType": "topology.punctuation",
+    "PunctuationType": "topology.context",
     "Topology": "topology.topology",
     "EmitStrategy": "windows",
     "JoinWindows": "windows",

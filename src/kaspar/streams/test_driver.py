@@ -21,8 +21,7 @@ from kaspar.streams.operators.processors import Record
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.byte_store import OverlayStore
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import Headers, Output, TaskSettings
+from kaspar.streams.topology.context import Clock, Headers, Output, TaskSettings
 from kaspar.streams.topology.open_stores import open_stores
 from kaspar.streams.topology.plan import SubTopology, source_topics
 from kaspar.streams.topology.task import MapSide, Row, ShuffledOutput, Task

@@ -13,8 +13,7 @@ from kaspar.streams.operators.suppression_buffer import BufferLimits, Suppressio
 from kaspar.streams.operators.tables import Getter, TableNode
 from kaspar.streams.stores.time_ordered import Totals
 from kaspar.streams.stores.typed import ValueAndTimestamp
-from kaspar.streams.topology.clock import UNKNOWN_TIME
-from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.context import UNKNOWN_TIME, TaskContext
 from kaspar.streams.topology.node import Receiver
 
 

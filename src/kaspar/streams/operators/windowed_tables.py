@@ -9,8 +9,7 @@ from typing import Any
 from kaspar.streams.operators.closing_windows import ClosingWindows
 from kaspar.streams.operators.tables import Getter, TableNode
 from kaspar.streams.stores.typed import ValueAndTimestamp
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.context import Clock, TaskContext
 from kaspar.streams.topology.node import Receiver
 from kaspar.streams.windows import EmitStrategy, Windowed
 

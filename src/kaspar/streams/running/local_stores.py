@@ -18,7 +18,7 @@ from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.stores.typed import SessionStore
-from kaspar.streams.topology.clock import Clock
+from kaspar.streams.topology.context import Clock
 from kaspar.streams.topology.endpoints import Repartition
 from kaspar.streams.topology.open_stores import open_stores, resolved
 from kaspar.streams.topology.plan import SubTopology

@@ -29,8 +29,7 @@ from kaspar.streams.stores.changelog import meta_header
 from kaspar.streams.stores.disk.deltas import delta_of, write_delta
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.disk.environment import folder
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import Output
+from kaspar.streams.topology.context import Clock, Output
 from kaspar.streams.topology.open_stores import open_stores, resolved
 from kaspar.streams.topology.task import Task
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kaspar.streams.serdes import Serde, text
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.punctuation import Punctuations
 
 T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -20,6 +18,7 @@ Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int |
 """Key, value, timestamp, headers, and the partition; None leaves the partition to the key's hash."""
 
 NO_HEADERS: Headers = ()
+UNKNOWN_TIME = -1
 
 
 class OnError(enum.Enum):
@@ -68,6 +67,34 @@ class Outputs(Protocol):
     def partition_count(self, topic: str) -> int: ...
 
 
+class PunctuationType(enum.Enum):
+    STREAM_TIME = "stream-time"
+    WALL_CLOCK_TIME = "wall-clock-time"
+
+
+class Cancellable(Protocol):
+    """What schedule() returns."""
+
+    def cancel(self) -> None: ...
+
+
+class Punctuator(Protocol):
+    """Where processors schedule functions (punctuation.py)."""
+
+    def schedule(
+        self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
+    ) -> Cancellable: ...
+
+
+class Clock:
+    """A stream time: the largest timestamp seen. It is kept from one micro-batch to the next."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int = UNKNOWN_TIME) -> None:
+        self.now = now
+
+
 class TaskContext:
     """`topic`, `partition`, `offset` and `headers` are those of the record that is processed."""
 
@@ -98,7 +125,7 @@ class TaskContext:
         """What is called when the task ends."""
         self.global_stores: frozenset[str] = frozenset()
         """The names of the stores of global tables, which every processor may use."""
-        self.punctuations: Punctuations | None = None
+        self.punctuations: Punctuator | None = None
         """Of a task; there are none on the map side."""
         self._clocks = clocks
 

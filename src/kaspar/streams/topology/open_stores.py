@@ -6,8 +6,7 @@ from typing import Any
 
 from kaspar.streams.stores.byte_store import ByteStore
 from kaspar.streams.stores.spec import StoreSpec
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import TaskSettings
+from kaspar.streams.topology.context import Clock, TaskSettings
 
 
 class StoreContext:

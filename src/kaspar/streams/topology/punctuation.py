@@ -5,19 +5,12 @@ whenever it is initialised, and goes on where it was. As in Kafka's PunctuationS
 multiples of the interval, and a schedule that is several intervals late is called once.
 """
 
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
-from kaspar.streams.topology.clock import UNKNOWN_TIME, Clock
+from kaspar.streams.topology.context import UNKNOWN_TIME, Clock, PunctuationType, TaskContext
 
 NEVER = 1 << 62
-
-
-class PunctuationType(enum.Enum):
-    STREAM_TIME = "stream-time"
-    WALL_CLOCK_TIME = "wall-clock-time"
 
 
 @dataclass(slots=True, eq=False)
@@ -41,25 +34,17 @@ class Schedule:
         self.next_time.now = due
 
 
-class Clocks(Protocol):
-    """The part of a TaskContext that schedules need."""
-
-    @property
-    def wall_clock_ms(self) -> int: ...
-    def clock(self, name: str) -> Clock: ...
-
-
 class Punctuations:
-    def __init__(self, clocks: Clocks) -> None:
+    def __init__(self, context: TaskContext) -> None:
         self.next_stream_time = NEVER
-        self._clocks = clocks
+        self._context = context
         self._by_stream_time: list[Schedule] = []
         self._by_wall_clock: list[Schedule] = []
         self._counts: dict[str, int] = {}
 
     def schedule(self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Schedule:
         number = self._counts[node] = self._counts.get(node, -1) + 1
-        next_time = self._clocks.clock(f"punctuation:{node}:{number}")
+        next_time = self._context.clock(f"punctuation:{node}:{number}")
         schedule = Schedule(interval_ms, callback, next_time)
         if kind is PunctuationType.STREAM_TIME:
             if next_time.now == UNKNOWN_TIME:
@@ -68,7 +53,7 @@ class Punctuations:
             self.next_stream_time = min(self.next_stream_time, next_time.now)
         else:
             if next_time.now == UNKNOWN_TIME:
-                next_time.now = self._clocks.wall_clock_ms + interval_ms
+                next_time.now = self._context.wall_clock_ms + interval_ms
             self._by_wall_clock.append(schedule)
         return schedule
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kaspar.streams.errors import ProcessingError
 from kaspar.streams.topology.any_value import AnyValue
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import Headers, OnError, Outputs, TaskContext, TaskSettings
+from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
 from kaspar.streams.topology.dead_letters import dead_letter
 from kaspar.streams.topology.endpoints import RawReceiver, Repartition, Source
 from kaspar.streams.topology.node import Node, Receiver, fan_out

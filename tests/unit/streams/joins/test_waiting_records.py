@@ -8,8 +8,7 @@ from kaspar.streams import serdes
 from kaspar.streams.operators.waiting_records import NEVER, WAITING_RECORDS, EitherSide, WaitingRecord, WaitingRecords
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.spec import StoreSpec
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import TaskSettings
+from kaspar.streams.topology.context import Clock, TaskSettings
 from kaspar.streams.topology.open_stores import open_stores
 
 SPEC = StoreSpec("waiting", WAITING_RECORDS, serdes.text(), EitherSide(serdes.text(), None))

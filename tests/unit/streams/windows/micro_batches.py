@@ -7,8 +7,7 @@ from typing import Any
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.spec import StoreSpec
-from kaspar.streams.topology.clock import Clock
-from kaspar.streams.topology.context import Output, TaskSettings
+from kaspar.streams.topology.context import Clock, Output, TaskSettings
 from kaspar.streams.topology.open_stores import open_stores, resolved
 from kaspar.streams.topology.task import MapSide, Row, ShuffledOutput, Task
 from kaspar.streams.topology.topology import Topology
