@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.groups.classic.group import ClassicGroup
 from kaspar.groups.classic.membership import ClassicMembership
 from kaspar.groups.classic.state import ClassicState
+from kaspar.groups.classic_group import ClassicGroup
 from kaspar.groups.group import GroupTimer
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.join_group import JoinGroupResponse

@@ -60,7 +60,6 @@ from kaspar.controller.events import (
     UpdateFeatures,
 )
 from kaspar.controller.features import UpgradeType
-from kaspar.metadata import layout
 from kaspar.metadata.image import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     NO_LEADER,
@@ -69,6 +68,7 @@ from kaspar.metadata.image import (
     PartitionImage,
     TopicImage,
 )
+from kaspar.metadata.layout import broker_nodes, store_paths, topic_nodes
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.store import Create
 from tests.property.memory_store import MemoryStore, completed
@@ -94,7 +94,7 @@ class Cluster(RuleBasedStateMachine):
         super().__init__()
         # A topic of a few partitions has several nodes, and a decision several transactions.
         self.patches = [
-            mock.patch.object(layout, "PARTITIONS_PER_NODE", 2),
+            mock.patch.object(topic_nodes, "PARTITIONS_PER_NODE", 2),
             mock.patch.object(decisions, "_MAX_STEP_BYTES", 700),
         ]
         for patch in self.patches:
@@ -131,7 +131,7 @@ class Cluster(RuleBasedStateMachine):
         self.submit(CreateTopics(topics))
 
     def up(self) -> dict[BrokerId, BrokerRegistration]:
-        prefix = f"{layout.BROKER_IDS}/"
+        prefix = f"{store_paths.BROKER_IDS}/"
         nodes = frozenset((path, node.created) for path, node in self.store.nodes.items() if path.startswith(prefix))
         if nodes != self._up[0]:
             self._up = nodes, completed(load_brokers(self.store))
@@ -143,15 +143,15 @@ class Cluster(RuleBasedStateMachine):
             self.last_crashes[broker_id] = incarnation
         last_crash = self.last_crashes.get(broker_id, 0)
         registration = BrokerRegistration(broker_id, -1, (), clean_start=clean, last_crash=last_crash)
-        path = layout.broker_path(broker_id, incarnation)
-        self.store.apply([Create(path, layout.encode_registration(registration), ephemeral=True)])
+        path = broker_nodes.broker_path(broker_id, incarnation)
+        self.store.apply([Create(path, broker_nodes.encode_registration(registration), ephemeral=True)])
         if not clean:
             for replicated in self.data.values():
                 if log := replicated.logs.get(broker_id):
                     del log[self.rng.randint(0, len(log)) :]
 
     def unregister(self, broker_id: BrokerId) -> None:
-        self.store.nodes.pop(layout.broker_path(broker_id, self.incarnations[broker_id]))
+        self.store.nodes.pop(broker_nodes.broker_path(broker_id, self.incarnations[broker_id]))
 
     def leads(self, partition: PartitionImage) -> bool:
         """Whether the leader does lead: a broker waits until the image has its present registration."""

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
-from kaspar.groups.classic.group import ClassicGroup
-from kaspar.groups.consumer.group import ConsumerGroup
+from kaspar.groups.classic_group import ClassicGroup
+from kaspar.groups.consumer_group import ConsumerGroup
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.consumer_protocol import read_assignment, read_subscription, write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition

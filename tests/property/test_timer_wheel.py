@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kaspar.broker.coordination.timers import TICK_MS, TimerWheel
+from kaspar.broker.timers import TICK_MS, TimerWheel
 
 KEYS = st.integers(0, 30)
 DELAYS_MS = st.one_of(st.integers(0, 50), st.integers(0, 100_000), st.integers(0, 10**11))

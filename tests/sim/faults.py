@@ -14,7 +14,7 @@ from typing import Any, Final
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.controller.events import AlterReassignments, ControllerEvent, ElectionType, ElectLeaders, Reassignment
-from kaspar.metadata import layout
+from kaspar.metadata.layout import controller_nodes, store_paths
 from tests.sim.ensemble import HOST as ZOOKEEPER
 from tests.sim.machines import Machine, World
 from tests.sim.oracle import Oracle
@@ -182,8 +182,8 @@ class FaultInjector:
         return (self._controller() if role == "controller" else None) or target
 
     def _controller(self) -> Machine | None:
-        seat = self._world.ensemble.find(layout.CONTROLLER_SEAT)
-        return None if seat is None else self._world.machines[layout.decode_seat(seat.value)[0]]
+        seat = self._world.ensemble.find(store_paths.CONTROLLER_SEAT)
+        return None if seat is None else self._world.machines[controller_nodes.decode_seat(seat.value)[0]]
 
     def _carry_out(self, fault: Fault, machine: Machine, other: Machine) -> Callable[[], None] | None:
         """Returns what ends it, unless it ends by itself."""

@@ -12,7 +12,7 @@ from unittest import mock
 
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, TopicPartition
-from kaspar.broker import listeners, lost_brokers, registration, server
+from kaspar.broker import listeners, lost_brokers, parts, registration, server
 from kaspar.broker.cluster import broker_watch, membership
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings
@@ -206,7 +206,7 @@ class World:
         """Replace what brokers share with others."""
         with contextlib.ExitStack() as patches:
             for module, name, value in (
-                (server, "LogManager", self._log_manager),
+                (parts, "LogManager", self._log_manager),
                 (server, "_open_zookeeper", self._open_zookeeper),
                 (server, "LoopMonitor", _NoMonitor),
                 (listeners, "Listener", VirtualListener),

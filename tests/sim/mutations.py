@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
+import msgspec
+
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId, Offset
 from kaspar.broker.cluster.membership import Membership
@@ -81,7 +83,8 @@ def isr_change_without_version() -> Any:
     check = in_sync._check
 
     def without_version(image: Any, partition: PartitionImage, leader: BrokerId, change: Any) -> None:
-        same = replace(change, leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch)
+        epochs = {"leader_epoch": partition.leader_epoch, "partition_epoch": partition.partition_epoch}
+        same = msgspec.structs.replace(change, **epochs)
         check(image, partition._replace(leader=leader), leader, same)
 
     return mock.patch.object(in_sync, "_check", without_version)
@@ -122,7 +125,7 @@ def broker_epochs_ignored() -> Any:
     ineligible, fetched = in_sync._ineligible, PartitionState.follower_fetched
 
     def without_epochs(image: Any, partition: PartitionImage, leader: BrokerId, change: Any) -> Any:
-        return ineligible(image, partition, leader, replace(change, new_isr_epochs=()))
+        return ineligible(image, partition, leader, msgspec.structs.replace(change, new_isr_epochs=()))
 
     def any_epoch(state: PartitionState, fetch: Any) -> bool:
         return fetched(state, fetch._replace(broker_epoch=-1))

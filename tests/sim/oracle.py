@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, TopicPartition
-from kaspar.metadata import layout
 from kaspar.metadata.image import NO_LEADER, PartitionImage, TopicImage
+from kaspar.metadata.layout import broker_nodes, json_values, store_paths, topic_nodes
 from kaspar.metadata.store import Create, Operation, Put
 from kaspar.records import iter_batch, iter_headers
 from kaspar.replication.partition import Partition
@@ -130,28 +130,28 @@ class Oracle:
 
     def stored(self, process: Process | None, operations: Sequence[Operation]) -> None:
         """A transaction is committed."""
-        fence = next((each for each in operations if isinstance(each, Put) and each.path == layout.FENCE), None)
+        fence = next((each for each in operations if isinstance(each, Put) and each.path == store_paths.FENCE), None)
         if fence is not None:
-            epoch = layout.decode(fence.value)["epoch"]
+            epoch = json_values.decode(fence.value)["epoch"]
             if self._controllers and epoch < max(self._controllers):
                 self.violated(f"{process} writes in controller epoch {epoch}, after {max(self._controllers)}")
             if process is not None and self._controllers.setdefault(epoch, process) is not process:
                 self.violated(f"{process} and {self._controllers[epoch]} both control in epoch {epoch}")
         for operation in operations:
-            if operation.path.startswith(f"{layout.TOPICS}/"):
+            if operation.path.startswith(f"{store_paths.TOPICS}/"):
                 if fence is None:
                     self.violated(f"{process} changes {operation.path} without the fence")
-                self._topic_changed(operation.path.removeprefix(f"{layout.TOPICS}/"))
-            elif isinstance(operation, Create) and operation.path.startswith(f"{layout.BROKER_IDS}/"):
+                self._topic_changed(operation.path.removeprefix(f"{store_paths.TOPICS}/"))
+            elif isinstance(operation, Create) and operation.path.startswith(f"{store_paths.BROKER_IDS}/"):
                 self.on_change()
-            elif isinstance(operation, Put) and operation.path == layout.BROKER_EPOCHS:
-                self._brokers_seen(layout.decode_epochs(operation.value)[0])
+            elif isinstance(operation, Put) and operation.path == store_paths.BROKER_EPOCHS:
+                self._brokers_seen(broker_nodes.decode_epochs(operation.value)[0])
 
     def _topic_changed(self, name: str) -> None:
-        stored = self._world.ensemble.find(layout.topic_path(name))
+        stored = self._world.ensemble.find(topic_nodes.topic_path(name))
         if stored is None:
             return
-        topic, before = layout.decode_topic(name, [stored.value]), self.topics.get(name)
+        topic, before = topic_nodes.decode_topic(name, [stored.value]), self.topics.get(name)
         self.topics[name] = topic
         self._is_due = True
         for index, partition in enumerate(topic.partitions):

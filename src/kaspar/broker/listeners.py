@@ -11,7 +11,7 @@ from kaspar.config import BrokerConfig
 from kaspar.config.endpoints import Endpoint
 from kaspar.metadata import AdvertisedEndpoint
 from kaspar.network.connection import RequestHandler
-from kaspar.network.listener import ConnectionLimits, Listener
+from kaspar.network.listener import Callbacks, ConnectionLimits, Listener, SocketOptions
 from kaspar.network.strangers import Strangers
 from kaspar.quotas.connections import ConnectionRates
 from kaspar.quotas.rates import Windows
@@ -50,6 +50,15 @@ class Listeners:
     def bind(self, requests: RequestHandler, credentials: "Credentials", now_ms: Callable[[], int]) -> None:
         """Before anything else is touched: a port that is taken must not cost a recovery first."""
         config = self._settings.config
+        socket_options = SocketOptions(
+            config.socket_send_buffer_bytes, config.socket_receive_buffer_bytes, config.socket_listen_backlog_size
+        )
+        callbacks = Callbacks(
+            slot_freed=self.resume_accepting,
+            failed=self._failures.on_bug,
+            stalled=self._metrics.stalls.worked,
+            run_blocking=self._threads.run_blocking,
+        )
         for endpoint in config.endpoints:
             security = None
             if endpoint.security_protocol != "PLAINTEXT":
@@ -66,13 +75,8 @@ class Listeners:
                     limits=self._limits,
                     max_request_bytes=config.socket_request_max_bytes,
                     max_idle_ms=config.connections_max_idle_ms,
-                    send_buffer_bytes=config.socket_send_buffer_bytes,
-                    receive_buffer_bytes=config.socket_receive_buffer_bytes,
-                    backlog=config.socket_listen_backlog_size,
-                    slot_freed=self.resume_accepting,
-                    failed=self._failures.on_bug,
-                    stalled=self._metrics.stalls.worked,
-                    run_blocking=self._threads.run_blocking,
+                    socket_options=socket_options,
+                    callbacks=callbacks,
                     malformed_requests=self._metrics.malformed_requests,
                     security=security,
                     rates=self.connection_rates,

@@ -10,7 +10,7 @@ from kaspar.broker.listeners import Listeners
 from kaspar.broker.services import CurrentSettings
 from kaspar.controller import register_broker
 from kaspar.metadata import BrokerRegistration, Store
-from kaspar.metadata.layout import broker_path
+from kaspar.metadata.layout.broker_nodes import broker_path
 from kaspar.metadata.store import StoreError
 from kaspar.storage import LogManager
 

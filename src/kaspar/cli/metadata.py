@@ -131,14 +131,14 @@ async def _open_embedded(config: "BrokerConfig") -> "SqliteMetadata":
 
 
 async def _show(source: "SqliteMetadata") -> None:
-    from kaspar.metadata import layout
+    from kaspar.metadata.layout import store_paths
     from kaspar.metadata.loading import load_image
 
     mark = await source.moved_mark()
     print(f"{source.path}: {_summary(await load_image(source.connect()))}.")
     if mark is not None:
         print(f"It was moved to ZooKeeper at {mark.connect}, and is as it was then.")
-    if await source.connect().get(layout.ADOPTED) is not None:
+    if await source.connect().get(store_paths.ADOPTED) is not None:
         print("It was adopted from Apache Kafka.")
 
 

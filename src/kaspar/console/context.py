@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from kaspar.base.clock import Clock
 from kaspar.callers.clients import KafkaClients
 from kaspar.callers.sessions import AdminSessions
-from kaspar.console.http.sharing import SharedReads
 from kaspar.console.registries import Registries
 from kaspar.console.settings import ConsoleConfig
+from kaspar.console.sharing import SharedReads
 from kaspar.monitor.core import Monitor
 
 

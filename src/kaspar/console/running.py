@@ -12,13 +12,13 @@ from kaspar.console.http.app import make_app
 from kaspar.console.http.assets import Assets
 from kaspar.console.http.errors import CallFailed, error_form
 from kaspar.console.http.guard import Guard
-from kaspar.console.http.sharing import SharedReads
 from kaspar.console.problems import Conflict, NotThere, Unacceptable
 from kaspar.console.registries import Registries
 from kaspar.console.resources.events import events_endpoint
 from kaspar.console.resources.records import record_endpoints
 from kaspar.console.routes import CHANNELS, ENDPOINTS
 from kaspar.console.settings import ConsoleConfig, ConsoleSettings
+from kaspar.console.sharing import SharedReads
 from kaspar.monitor.core import Monitor
 from kaspar.monitor.settings import MonitorConfig
 from kaspar.web.asgi import App

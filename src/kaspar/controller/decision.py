@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 from kaspar.acls.acl import Acl
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
-from kaspar.metadata import layout
 from kaspar.metadata.image import (
     EMPTY_CONFIGS,
     BrokerRegistration,
@@ -21,6 +20,15 @@ from kaspar.metadata.image import (
     DeletedTopic,
     PartitionImage,
     TopicImage,
+)
+from kaspar.metadata.layout import (
+    acl_nodes,
+    broker_nodes,
+    cluster_nodes,
+    config_nodes,
+    credential_nodes,
+    quota_nodes,
+    topic_nodes,
 )
 from kaspar.metadata.store import MAX_TRANSACTION_BYTES, Operation, size_of
 from kaspar.quotas.entities import Limits, QuotaEntity
@@ -77,7 +85,7 @@ class Draft:
 
     def put_topic(self, topic: TopicImage) -> None:
         """Create or change a topic. Raises Refused if that cannot be stored in one transaction."""
-        self._add(layout.topic_change(self.topic(topic.name), topic))
+        self._add(topic_nodes.topic_change(self.topic(topic.name), topic))
         self._topics[topic.name] = topic
         self._changed.add(topic.name)
 
@@ -89,7 +97,7 @@ class Draft:
         need not hear of.
         """
         changed = replace(topic, partitions=partitions, former_brokers=_former_brokers(topic, partitions))
-        changes = layout.partition_changes(topic, changed)
+        changes = topic_nodes.partition_changes(topic, changed)
         while changes:
             fitting = _how_many_fit([operation for _, operation in changes])
             now, changes = changes[:fitting], changes[fitting:]
@@ -101,7 +109,7 @@ class Draft:
                 self._changed.add(topic.name)
 
     def delete_topic(self, topic: TopicImage) -> None:
-        operations = layout.deletion(topic)
+        operations = topic_nodes.deletion(topic)
         self._add(operations)
         self._topics[topic.name] = None
         self._changed.add(topic.name)
@@ -116,13 +124,15 @@ class Draft:
             deleted[topic.topic_id] = replace(topic, brokers=remaining)
         else:
             del deleted[topic.topic_id]
-        self._add(layout.deleted_change(topic, deleted.get(topic.topic_id)))
+        self._add(topic_nodes.deleted_change(topic, deleted.get(topic.topic_id)))
         self._others["deleted_topics"] = deleted
 
     def put_configs(self, field: str, resource: str, configs: Configs) -> None:
         """`field` is one of the image's: broker_configs, group_configs, client_metrics_configs."""
         all_configs: dict[str, Configs] = dict(self._other(field))
-        self._add(layout.config_change(layout.CONFIG_FOLDERS[field], resource, all_configs.get(resource), configs))
+        self._add(
+            config_nodes.config_change(config_nodes.CONFIG_FOLDERS[field], resource, all_configs.get(resource), configs)
+        )
         all_configs[resource] = configs
         if not configs:
             del all_configs[resource]
@@ -135,7 +145,7 @@ class Draft:
     def put_scram(self, user: str, credentials: Mapping[str, ScramCredential]) -> None:
         """The credentials of a user, by mechanism; none removes the user."""
         everybody: dict[str, Mapping[str, ScramCredential]] = dict(self._other("scram_credentials"))
-        self._add(layout.scram_change(user, everybody.get(user, {}), credentials))
+        self._add(credential_nodes.scram_change(user, everybody.get(user, {}), credentials))
         everybody[user] = dict(credentials)
         if not credentials:
             del everybody[user]
@@ -147,18 +157,18 @@ class Draft:
 
     def put_token(self, token: DelegationToken) -> None:
         tokens: dict[str, DelegationToken] = dict(self._other("delegation_tokens"))
-        self._add(layout.token_change(token, is_new=token.token_id not in tokens))
+        self._add(credential_nodes.token_change(token, is_new=token.token_id not in tokens))
         self._others["delegation_tokens"] = {**tokens, token.token_id: token}
 
     def remove_token(self, token_id: str) -> None:
         tokens: dict[str, DelegationToken] = dict(self._other("delegation_tokens"))
-        self._add(layout.token_removal(token_id))
+        self._add(credential_nodes.token_removal(token_id))
         del tokens[token_id]
         self._others["delegation_tokens"] = tokens
 
     def put_quotas(self, entity: QuotaEntity, limits: Limits) -> None:
         quotas: dict[QuotaEntity, Limits] = dict(self._other("client_quotas"))
-        self._add(layout.quota_change(entity, quotas.get(entity), limits))
+        self._add(quota_nodes.quota_change(entity, quotas.get(entity), limits))
         quotas[entity] = limits
         if not limits:
             del quotas[entity]
@@ -179,13 +189,13 @@ class Draft:
         before: Mapping[BrokerId, BrokerRegistration] = self._other("brokers")
         stopping: frozenset[BrokerId] = self._other("shutting_down")
         still = {each for each in stopping if each in brokers and brokers[each].epoch == before[each].epoch}
-        self._put_epochs(epochs, incarnations, [layout.fencing(registration) for registration in fenced])
+        self._put_epochs(epochs, incarnations, [broker_nodes.fencing(registration) for registration in fenced])
         self._others.update(brokers=dict(brokers), shutting_down=frozenset(still))
 
     def put_registration(self, broker: BrokerRegistration) -> None:
         """Of a broker that is up, and can do less than it said."""
         brokers: Mapping[BrokerId, BrokerRegistration] = self._other("brokers")
-        self._add([layout.registration_change(broker)])
+        self._add([broker_nodes.registration_change(broker)])
         self._others["brokers"] = {**brokers, broker.broker_id: broker}
 
     def forget_broker(self, broker_id: BrokerId) -> None:
@@ -200,7 +210,7 @@ class Draft:
         self, epochs: dict[BrokerId, int], incarnations: dict[BrokerId, int], operations: list[Operation]
     ) -> None:
         if epochs != self._other("broker_epochs") or incarnations != self._other("broker_incarnations"):
-            operations += layout.epochs_change(epochs, incarnations)
+            operations += broker_nodes.epochs_change(epochs, incarnations)
         self._add(operations)
         self._others.update(broker_epochs=epochs, broker_incarnations=incarnations)
 
@@ -208,30 +218,30 @@ class Draft:
         self._others["shutting_down"] = broker_ids
 
     def put_next_producer_id(self, next_producer_id: int) -> None:
-        self._add(layout.producer_id_change(next_producer_id))
+        self._add(cluster_nodes.producer_id_change(next_producer_id))
         self._others["next_producer_id"] = next_producer_id
 
     def put_features(self, levels: Mapping[str, int], epoch: int) -> None:
-        self._add(layout.features_change(levels, epoch))
+        self._add(cluster_nodes.features_change(levels, epoch))
         self._others.update(features=dict(levels), features_epoch=epoch)
 
     def put_acls(self, added: Mapping[str, Acl], removed: Iterable[str]) -> None:
         """In as many transactions as it takes: each ACL is a change of its own, and there may be thousands."""
         gone = frozenset(removed)
-        buckets = {layout.acl_bucket(acl_id) for acl_id in (*added, *gone)}
+        buckets = {acl_nodes.acl_bucket(acl_id) for acl_id in (*added, *gone)}
         before: dict[str, dict[str, Acl]] = {bucket: {} for bucket in buckets}
         for acl_id, acl in self._other("acls").items():
-            if (bucket := layout.acl_bucket(acl_id)) in buckets:
+            if (bucket := acl_nodes.acl_bucket(acl_id)) in buckets:
                 before[bucket][acl_id] = acl
         after = {
             bucket: {acl_id: acl for acl_id, acl in acls.items() if acl_id not in gone}
             for bucket, acls in before.items()
         }
         for acl_id, acl in added.items():
-            after[layout.acl_bucket(acl_id)][acl_id] = acl
+            after[acl_nodes.acl_bucket(acl_id)][acl_id] = acl
         changed: dict[str, Acl] = {}
         for bucket in sorted(buckets):
-            operations = layout.acls_change(bucket, before[bucket], after[bucket])
+            operations = acl_nodes.acls_change(bucket, before[bucket], after[bucket])
             self._add(operations, advice="Use fewer ACLs, with prefixes.")
             if self._others.get("acls") is not changed:  # at first, and once that is sealed
                 changed = dict(self._other("acls"))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Generic, TypeAlias, TypeVar, get_args
 
+import msgspec
+
 from kaspar.acls.acl import Acl, AclFilter
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, BrokerId, LeaderEpoch, ProducerId, TopicPartition
@@ -19,10 +21,8 @@ from kaspar.security.delegation_tokens import DelegationToken
 R = TypeVar("R")
 
 
-class ControllerEvent(Generic[R]):
+class ControllerEvent(msgspec.Struct, Generic[R], frozen=True):
     """An event whose reply is an R."""
-
-    __slots__ = ()
 
 
 class ResourceType(IntEnum):
@@ -36,8 +36,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """How one entry of a request ended."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -54,8 +53,7 @@ UNKNOWN_NAME = Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does n
 UNKNOWN_ID = Outcome(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(msgspec.Struct, frozen=True):
     """-1 asks for the default. `assignments` are (partition, replicas) pairs, as they were sent: maybe wrong."""
 
     name: str
@@ -65,44 +63,38 @@ class NewTopic:
     configs: tuple[tuple[str, str | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(msgspec.Struct, frozen=True):
     name: str
     outcome: Outcome
     topic_id: uuid.UUID = ZERO_UUID
     num_partitions: int = -1
     replication_factor: int = -1
-    configs: Configs = field(default_factory=dict)
+    configs: Configs = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopics(ControllerEvent[tuple[CreatedTopic, ...]]):
+class CreateTopics(ControllerEvent[tuple[CreatedTopic, ...]], frozen=True):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TopicReference:
+class TopicReference(msgspec.Struct, frozen=True):
     """By name or by id."""
 
     name: str | None = None
     topic_id: uuid.UUID = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeletion:
+class TopicDeletion(msgspec.Struct, frozen=True):
     name: str | None
     topic_id: uuid.UUID
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopics(ControllerEvent[tuple[TopicDeletion, ...]]):
+class DeleteTopics(ControllerEvent[tuple[TopicDeletion, ...]], frozen=True):
     topics: tuple[TopicReference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MorePartitions:
+class MorePartitions(msgspec.Struct, frozen=True):
     """`count` is wanted in all. `assignments` are the replicas of the new ones; None leaves them to the controller."""
 
     name: str
@@ -110,28 +102,24 @@ class MorePartitions:
     assignments: tuple[tuple[int, ...], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedOutcome:
+class NamedOutcome(msgspec.Struct, frozen=True):
     name: str
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePartitions(ControllerEvent[tuple[NamedOutcome, ...]]):
+class CreatePartitions(ControllerEvent[tuple[NamedOutcome, ...]], frozen=True):
     topics: tuple[MorePartitions, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
+class ConfigResource(msgspec.Struct, frozen=True):
     """`type` is an int, because a request may hold any."""
 
     type: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigOperation:
+class ConfigOperation(msgspec.Struct, frozen=True):
     name: str
     operation: int
     value: str | None
@@ -141,8 +129,7 @@ class ConfigOperation:
         return cls(name, AlterOperation.SET, value)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(msgspec.Struct, frozen=True):
     """`replace` first drops what was set before, as the older AlterConfigs does."""
 
     resource: ConfigResource
@@ -150,14 +137,12 @@ class ConfigChange:
     replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceOutcome:
+class ResourceOutcome(msgspec.Struct, frozen=True):
     resource: ConfigResource
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class AlterConfigs(ControllerEvent[tuple[ResourceOutcome, ...]]):
+class AlterConfigs(ControllerEvent[tuple[ResourceOutcome, ...]], frozen=True):
     """`received_by` is the broker that the request was sent to: as in Kafka, it takes settings of no other broker. None
     stands for the controller's own.
     """
@@ -167,8 +152,7 @@ class AlterConfigs(ControllerEvent[tuple[ResourceOutcome, ...]]):
     received_by: BrokerId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaAlteration:
+class QuotaAlteration(msgspec.Struct, frozen=True):
     """`entity` has the parts of the entity as they were sent, maybe wrong: type and name, None for the default.
     `operations` set a quota to a value, or remove it with None.
     """
@@ -177,22 +161,19 @@ class QuotaAlteration:
     operations: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaOutcome:
+class QuotaOutcome(msgspec.Struct, frozen=True):
     entity: tuple[tuple[str, str | None], ...]
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class AlterClientQuotas(ControllerEvent[tuple[QuotaOutcome, ...]]):
+class AlterClientQuotas(ControllerEvent[tuple[QuotaOutcome, ...]], frozen=True):
     """The reply has one outcome for each entity, however often it was named."""
 
     alterations: tuple[QuotaAlteration, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureUpdate:
+class FeatureUpdate(msgspec.Struct, frozen=True):
     """`upgrade_type` is an int, because a request may hold any."""
 
     name: str
@@ -200,27 +181,24 @@ class FeatureUpdate:
     upgrade_type: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureOutcome:
+class FeatureOutcome(msgspec.Struct, frozen=True):
     name: str
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateFeatures(ControllerEvent[tuple[FeatureOutcome, ...]]):
+class UpdateFeatures(ControllerEvent[tuple[FeatureOutcome, ...]], frozen=True):
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ScramDeletion:
+class ScramDeletion(msgspec.Struct, frozen=True):
     """`mechanism` is the code of the request, which may be any."""
 
     user: str
     mechanism: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)  # a Struct would show its secrets
 class ScramUpsertion:
     user: str
     mechanism: int
@@ -229,14 +207,12 @@ class ScramUpsertion:
     salted_password: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class AlterScramCredentials(ControllerEvent[tuple[NamedOutcome, ...]]):
+class AlterScramCredentials(ControllerEvent[tuple[NamedOutcome, ...]], frozen=True):
     deletions: tuple[ScramDeletion, ...]
     upsertions: tuple[ScramUpsertion, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PutDelegationToken(ControllerEvent[None]):
+class PutDelegationToken(ControllerEvent[None], frozen=True):
     """Store a new token, or one whose expiry has changed. A broker has checked who asks for it."""
 
     token: DelegationToken
@@ -244,31 +220,26 @@ class PutDelegationToken(ControllerEvent[None]):
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveDelegationToken(ControllerEvent[None]):
+class RemoveDelegationToken(ControllerEvent[None], frozen=True):
     token_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
+class ProducerIdBlock(msgspec.Struct, frozen=True):
     first: ProducerId
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds(ControllerEvent[ProducerIdBlock]):
+class AllocateProducerIds(ControllerEvent[ProducerIdBlock], frozen=True):
     broker_id: BrokerId
 
 
-@dataclass(frozen=True, slots=True)
-class BrokersSeen(ControllerEvent[None]):
+class BrokersSeen(ControllerEvent[None], frozen=True):
     """The brokers that are up now."""
 
     brokers: Mapping[BrokerId, BrokerRegistration]
 
 
-@dataclass(frozen=True, slots=True)
-class FenceBrokers(ControllerEvent[None]):
+class FenceBrokers(ControllerEvent[None], frozen=True):
     """These brokers (id, epoch) are dead, though their sessions with the store may not have ended yet. One that has
     registered again since has another epoch, and is left alone.
     """
@@ -276,8 +247,7 @@ class FenceBrokers(ControllerEvent[None]):
     brokers: tuple[tuple[BrokerId, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdown(ControllerEvent[tuple[TopicPartition, ...]]):
+class ControlledShutdown(ControllerEvent[tuple[TopicPartition, ...]], frozen=True):
     """A broker is about to stop. The reply has the partitions that it still leads, because no other replica is in sync;
     asked again later, it may have fewer.
     """
@@ -286,8 +256,7 @@ class ControlledShutdown(ControllerEvent[tuple[TopicPartition, ...]]):
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnregisterBroker(ControllerEvent[None]):
+class UnregisterBroker(ControllerEvent[None], frozen=True):
     """A broker that is down does not come back, and is to be forgotten."""
 
     broker_id: BrokerId
@@ -300,15 +269,13 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionOutcome:
+class PartitionOutcome(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class ElectLeaders(ControllerEvent[tuple[PartitionOutcome, ...]]):
+class ElectLeaders(ControllerEvent[tuple[PartitionOutcome, ...]], frozen=True):
     """`partitions` None stands for all; then the reply leaves out those that need no election. `election_type` is an
     int, because a request may hold any.
     """
@@ -317,15 +284,13 @@ class ElectLeaders(ControllerEvent[tuple[PartitionOutcome, ...]]):
     partitions: tuple[tuple[str, int], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceLeaders(ControllerEvent[bool]):
+class RebalanceLeaders(ControllerEvent[bool], frozen=True):
     """Leadership goes back to the preferred replicas, for a limited number of partitions. The reply says whether there
     may be more.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(msgspec.Struct, frozen=True):
     """`replicas` are wanted, as they were sent: maybe wrong. None cancels the reassignment that is under way."""
 
     topic: str
@@ -333,30 +298,26 @@ class Reassignment:
     replicas: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterReassignments(ControllerEvent[tuple[PartitionOutcome, ...]]):
+class AlterReassignments(ControllerEvent[tuple[PartitionOutcome, ...]], frozen=True):
     reassignments: tuple[Reassignment, ...]
     allow_replication_factor_change: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LogsRemoved(ControllerEvent[None]):
+class LogsRemoved(ControllerEvent[None], frozen=True):
     """A broker has removed its logs of these deleted topics."""
 
     broker_id: BrokerId
     topic_ids: tuple[uuid.UUID, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AssignDirectories(ControllerEvent[None]):
+class AssignDirectories(ControllerEvent[None], frozen=True):
     """In which of its log directories a broker has the logs of these partitions: topic id, partition, directory id."""
 
     broker_id: BrokerId
     directories: tuple[tuple[uuid.UUID, int, uuid.UUID], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoriesFailed(ControllerEvent[None]):
+class DirectoriesFailed(ControllerEvent[None], frozen=True):
     """A broker cannot use these of its log directories any more (KIP-858)."""
 
     broker_id: BrokerId
@@ -364,8 +325,7 @@ class DirectoriesFailed(ControllerEvent[None]):
     directories: tuple[uuid.UUID, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LogsLost(ControllerEvent[tuple[tuple[uuid.UUID, int], ...]]):
+class LogsLost(ControllerEvent[tuple[tuple[uuid.UUID, int], ...]], frozen=True):
     """A broker wants to give up its logs of these partitions (topic id, partition), and will recreate them empty. The
     reply has those that it may.
     """
@@ -374,8 +334,7 @@ class LogsLost(ControllerEvent[tuple[tuple[uuid.UUID, int], ...]]):
     partitions: tuple[tuple[uuid.UUID, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChange:
+class IsrChange(msgspec.Struct, frozen=True):
     """What the leader of a partition asks for, and the state it believes the partition to be in. `new_isr_epochs` has
     the broker epoch of each member of `new_isr` as the leader knows it, -1 where it does not (KIP-903); nothing stands
     for -1 everywhere.
@@ -389,8 +348,7 @@ class IsrChange:
     new_isr_epochs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class IsrOutcome:
+class IsrOutcome(msgspec.Struct, frozen=True):
     """`partition` is its new state. It is also there with NEW_LEADER_ELECTED: the change was carried out, completed a
     reassignment, and moved leadership away from the leader that asked for it.
     """
@@ -400,30 +358,26 @@ class IsrOutcome:
     partition: PartitionImage | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitions(ControllerEvent[tuple[IsrOutcome, ...]]):
+class AlterPartitions(ControllerEvent[tuple[IsrOutcome, ...]], frozen=True):
     broker_id: BrokerId
     broker_epoch: int
     changes: tuple[IsrChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CreateAcls(ControllerEvent[tuple[Outcome, ...]]):
+class CreateAcls(ControllerEvent[tuple[Outcome, ...]], frozen=True):
     """The reply has an outcome for each. One that is there already is a success."""
 
     acls: tuple[Acl, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedAcls:
+class DeletedAcls(msgspec.Struct, frozen=True):
     """The ACLs that one filter selected."""
 
     acls: tuple[Acl, ...]
     outcome: Outcome = DONE
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteAcls(ControllerEvent[tuple[DeletedAcls, ...]]):
+class DeleteAcls(ControllerEvent[tuple[DeletedAcls, ...]], frozen=True):
     filters: tuple[AclFilter, ...]
 
 

@@ -22,8 +22,8 @@ from typing import Final, TypeVar
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
-from kaspar.metadata import layout
-from kaspar.metadata.layout import Address
+from kaspar.metadata.layout import controller_nodes, json_values, store_paths
+from kaspar.metadata.layout.controller_nodes import Address
 from kaspar.metadata.store import (
     Check,
     Create,
@@ -78,7 +78,7 @@ class Fence:
         self.store = store
         """Replaced when its session is lost."""
         self._broker_id = broker_id
-        self._seat = layout.encode_seat(broker_id, address)
+        self._seat = controller_nodes.encode_seat(broker_id, address)
         self._retry_delay_s = retry_delay_s
         self._hold: _Hold | None = None
         self._last_claimed = -1
@@ -95,15 +95,19 @@ class Fence:
             found = await self._read()
             if self._hold is not None and self._is_of_another(found):
                 raise fenced_by(found.controller_id, found.epoch)
-            seat = await self.retried(lambda: self.store.get(layout.CONTROLLER_SEAT))
+            seat = await self.retried(lambda: self.store.get(store_paths.CONTROLLER_SEAT))
             if seat is not None and not seat.is_mine:
-                raise fenced_by(layout.decode_seat(seat.value)[0], found.epoch)
+                raise fenced_by(controller_nodes.decode_seat(seat.value)[0], found.epoch)
             self._last_claimed = found.epoch + 1
             operations: list[Operation] = [
-                Put(layout.FENCE, layout.encode_fence(self._broker_id, self._last_claimed, 0), found.version)
+                Put(
+                    store_paths.FENCE,
+                    controller_nodes.encode_fence(self._broker_id, self._last_claimed, 0),
+                    found.version,
+                )
             ]
             if seat is None:
-                operations.append(Create(layout.CONTROLLER_SEAT, self._seat, ephemeral=True))
+                operations.append(Create(store_paths.CONTROLLER_SEAT, self._seat, ephemeral=True))
             try:
                 await self.store.transact(operations)
             except (VersionConflict, UnknownOutcome):
@@ -126,8 +130,10 @@ class Fence:
         """
         held = self._held()
         passed_on_to = -1 if successor is None else successor
-        value = layout.encode_fence(held.controller_id, held.epoch, held.transaction + 1, passed_on_to=passed_on_to)
-        await self._commit(value, (Delete(layout.CONTROLLER_SEAT),))
+        value = controller_nodes.encode_fence(
+            held.controller_id, held.epoch, held.transaction + 1, passed_on_to=passed_on_to
+        )
+        await self._commit(value, (Delete(store_paths.CONTROLLER_SEAT),))
 
     async def check(self) -> None:
         """Read the fence. Raises NoLongerController if another controller has put it, or StoreUnavailable."""
@@ -146,7 +152,9 @@ class Fence:
         the next claim.
         """
         held = self._held()
-        await self._commit(layout.encode_fence(held.controller_id, held.epoch, held.transaction + 1), operations)
+        await self._commit(
+            controller_nodes.encode_fence(held.controller_id, held.epoch, held.transaction + 1), operations
+        )
 
     async def _commit(self, value: bytes, operations: tuple[Operation, ...]) -> None:
         held = self._held()
@@ -154,7 +162,7 @@ class Fence:
         for attempt in range(MAX_ATTEMPTS):
             conflict: VersionConflict | None = None
             try:
-                await self.store.transact([Put(layout.FENCE, value, held.version), *operations])
+                await self.store.transact([Put(store_paths.FENCE, value, held.version), *operations])
                 self._hold = replace(held, transaction=number, version=held.version + 1)
                 return
             except VersionConflict as problem:
@@ -177,9 +185,9 @@ class Fence:
         return await retried(call, self._retry_delay_s)
 
     async def _read(self) -> _Hold:
-        node = await self.retried(lambda: self.store.get(layout.FENCE))
+        node = await self.retried(lambda: self.store.get(store_paths.FENCE))
         assert node is not None, "the fence is created with the store and never deleted"
-        fields = layout.decode(node.value)
+        fields = json_values.decode(node.value)
         return _Hold(BrokerId(fields["controller"]), fields["epoch"], fields["transaction"], node.version)
 
     def _held(self) -> _Hold:
@@ -190,7 +198,7 @@ class Fence:
 async def vacate_seat(store: Store, fence_version: int) -> None:
     """Remove the controller's seat, unless the fence was put since it had this version: then somebody is at work."""
     with contextlib.suppress(VersionConflict):
-        await store.transact([Check(layout.FENCE, fence_version), Delete(layout.CONTROLLER_SEAT)])
+        await store.transact([Check(store_paths.FENCE, fence_version), Delete(store_paths.CONTROLLER_SEAT)])
 
 
 async def retried(call: Callable[[], Awaitable[T]], retry_delay_s: float) -> T:

@@ -15,8 +15,8 @@ from typing import TypeAlias
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.log import get_log
 from kaspar.controller.fence import retried
-from kaspar.metadata import layout
 from kaspar.metadata.image import BrokerRegistration
+from kaspar.metadata.layout import broker_nodes
 from kaspar.metadata.loading import load_brokers
 from kaspar.metadata.store import Create, Delete, Operation, Put, Store, UnknownOutcome, VersionConflict
 
@@ -80,22 +80,22 @@ async def _register(
 ) -> BrokerRegistration | None:
     """None: look again, because another registration came first, or the dead one has gone."""
     broker_id = registration.broker_id
-    counter = await store.get(layout.incarnations_path(broker_id))
+    counter = await store.get(broker_nodes.incarnations_path(broker_id))
     if counter is None:
         with contextlib.suppress(VersionConflict):
-            await store.transact([Create(layout.incarnations_path(broker_id))])
-        counter = await store.get(layout.incarnations_path(broker_id))
+            await store.transact([Create(broker_nodes.incarnations_path(broker_id))])
+        counter = await store.get(broker_nodes.incarnations_path(broker_id))
         if counter is None:
             return None
     incarnation = counter.version + 1
-    path = layout.broker_path(broker_id, incarnation)
+    path = broker_nodes.broker_path(broker_id, incarnation)
     # Kept with the counter, because the controller may not see every registration.
-    last_crash = layout.last_crash(counter) if registration.clean_start else incarnation
+    last_crash = broker_nodes.last_crash(counter) if registration.clean_start else incarnation
     registration = replace(registration, last_crash=last_crash)
-    operations: list[Operation] = [Put(layout.incarnations_path(broker_id), b"%d" % last_crash, counter.version)]
+    operations: list[Operation] = [Put(broker_nodes.incarnations_path(broker_id), b"%d" % last_crash, counter.version)]
     if dead is not None:
-        operations.append(Delete(layout.broker_path(broker_id, dead.incarnation)))
-    operations.append(Create(path, layout.encode_registration(registration), ephemeral=True))
+        operations.append(Delete(broker_nodes.broker_path(broker_id, dead.incarnation)))
+    operations.append(Create(path, broker_nodes.encode_registration(registration), ephemeral=True))
     try:
         await store.transact(operations)
     except VersionConflict:
@@ -105,6 +105,6 @@ async def _register(
 
 
 async def _is_mine(store: Store, registration: BrokerRegistration, retry_delay_s: float) -> bool:
-    path = layout.broker_path(registration.broker_id, registration.incarnation)
+    path = broker_nodes.broker_path(registration.broker_id, registration.incarnation)
     node = await retried(lambda: store.get(path), retry_delay_s)
     return node is not None and node.is_mine

@@ -22,7 +22,7 @@ How a topic is created and deleted:
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -33,10 +33,10 @@ from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFa
 from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
 from kaspar.controller.metrics import ControllerMetrics
 from kaspar.controller.state_changes import record_changes
-from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage, DeletedTopic
 from kaspar.metadata.images import ImageUpdate, ImageVersion
-from kaspar.metadata.layout import Address
+from kaspar.metadata.layout import store_paths
+from kaspar.metadata.layout.controller_nodes import Address
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.store import AccessDenied, SessionLost, Store, StoreError, StoreFull
 
@@ -54,16 +54,15 @@ LOOK_AT_FENCE_S = 10.0
 RESIGN_WITHIN_S = 1.0
 
 
-class _LookAtBrokers(ControllerEvent[None]):
+class _LookAtBrokers(ControllerEvent[None], frozen=True):
     """Asks the shell to read which brokers are up."""
 
 
-class _LookAtFence(ControllerEvent[None]):
+class _LookAtFence(ControllerEvent[None], frozen=True):
     """Asks the shell to check that the store responds, and that no other controller has claimed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Resign(ControllerEvent[None]):
+class _Resign(ControllerEvent[None], frozen=True):
     """Asks the shell to leave the seat to another broker: to this one, or to any."""
 
     successor: BrokerId | None
@@ -316,7 +315,7 @@ class ControllerShell:
             if self._reconnect is None:
                 raise NoLongerController("the session with the metadata store is over")
             self._store = self._fence.store = await self._reconnect()
-        await self._store.get(layout.FENCE)  # a single read, while the store does not respond
+        await self._store.get(store_paths.FENCE)  # a single read, while the store does not respond
         loaded = await self._claim()
         # The store does not have these: until the next look they are as they were.
         loaded = replace(loaded, brokers=self.image.brokers, shutting_down=self.image.shutting_down)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.groups.consumer.metadata_hash import group_hash, topic_hash
+from kaspar.groups.metadata_hash import group_hash, topic_hash
 from kaspar.groups.topics import NoTopics, TopicsView, TopicView
 
 REMEMBERED_SUBSCRIPTIONS: Final = 1000

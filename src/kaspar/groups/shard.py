@@ -16,12 +16,12 @@ from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, Now, Shard, StoredRecord, Ticket
 from kaspar.groups import records
-from kaspar.groups.classic.group import ClassicGroup
 from kaspar.groups.classic.state import ClassicState
-from kaspar.groups.consumer.group import ConsumerGroup
+from kaspar.groups.classic_group import ClassicGroup
 from kaspar.groups.consumer.member import JOINS
 from kaspar.groups.consumer.patterns import PatternsResolved
 from kaspar.groups.consumer.target import AssignmentComputed
+from kaspar.groups.consumer_group import ConsumerGroup
 from kaspar.groups.context import ShardContext
 from kaspar.groups.counts import GroupCounts
 from kaspar.groups.deleted_topics import DELETE_OFFSETS, Deleted, DeletedTopics

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.coordination import StoredRecord
-from kaspar.groups.classic.group import ClassicGroup
-from kaspar.groups.consumer.group import ConsumerGroup
+from kaspar.groups.classic_group import ClassicGroup
+from kaspar.groups.consumer_group import ConsumerGroup
 from kaspar.groups.context import ShardContext
 from kaspar.groups.counts import GroupCounts
 from kaspar.groups.group import Group, group_not_found

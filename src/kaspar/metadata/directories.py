@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, uuid_from_text, uuid_to_text
-from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage
+from kaspar.metadata.layout import json_values, store_paths
 from kaspar.metadata.sqlite import FILE_NAME
 from kaspar.metadata.store import Create, Put, Store, UnknownOutcome, VersionConflict
 from kaspar.storage.disk.file_names import CLUSTER_METADATA_FOLDER
@@ -31,13 +31,13 @@ async def known_directories(store: Store, broker_id: BrokerId) -> dict[uuid.UUID
     node = await store.get(_path(broker_id))
     if node is None:
         return None
-    return {uuid_from_text(directory): path for directory, path in layout.decode(node.value).items()}
+    return {uuid_from_text(directory): path for directory, path in json_values.decode(node.value).items()}
 
 
 async def remember_directories(store: Store, broker_id: BrokerId, directories: Mapping[uuid.UUID, str]) -> None:
     """Nothing is written if that is what the store has."""
     path = _path(broker_id)
-    value = layout.encode({uuid_to_text(directory): place for directory, place in directories.items()})
+    value = json_values.encode({uuid_to_text(directory): place for directory, place in directories.items()})
     for _ in range(_MAX_ATTEMPTS):
         try:
             node = await store.get(path)
@@ -71,7 +71,7 @@ def still_needed(
 
 
 def _path(broker_id: BrokerId) -> str:
-    return f"{layout.BROKER_DIRECTORIES}/{broker_id}"
+    return f"{store_paths.BROKER_DIRECTORIES}/{broker_id}"
 
 
 def store_folder(configured: str | None, log_dirs: Collection[str], formatted: Collection[str]) -> Path:

@@ -12,9 +12,18 @@ from typing import Final
 from kaspar.acls.acl import Acl
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, random_uuid, uuid_to_text
-from kaspar.metadata import layout
 from kaspar.metadata.features import FIRST_LEVELS, NEW_LEVELS
 from kaspar.metadata.image import BrokerRegistration, ClusterImage, Configs, DeletedTopic, TopicImage
+from kaspar.metadata.layout import (
+    acl_nodes,
+    broker_nodes,
+    credential_nodes,
+    first_nodes,
+    json_values,
+    quota_nodes,
+    store_paths,
+    topic_nodes,
+)
 from kaspar.metadata.store import Create, DamagedStore, Node, Store, UnknownOutcome, VersionConflict, Watcher
 from kaspar.quotas.entities import Limits, QuotaEntity
 from kaspar.security.delegation_tokens import DelegationToken
@@ -41,30 +50,30 @@ async def prepare_store(
     """
     await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):  # another broker was first
-        if await store.get(layout.CLUSTER_ID) is None:
+        if await store.get(store_paths.CLUSTER_ID) is None:
             cluster = cluster_id or uuid_to_text(random_uuid())
             await store.transact(
                 [
-                    *layout.bootstrap_nodes(),
-                    layout.first_features(levels),
-                    layout.first_configs({MIN_INSYNC_REPLICAS: str(min_insync_replicas)}),
-                    Create(layout.CLUSTER_ID, cluster.encode()),
+                    *first_nodes.bootstrap_nodes(),
+                    first_nodes.first_features(levels),
+                    first_nodes.first_configs({MIN_INSYNC_REPLICAS: str(min_insync_replicas)}),
+                    Create(store_paths.CLUSTER_ID, cluster.encode()),
                 ]
             )
     # A move creates its mark with its first nodes: one who lost against it, or sees its nodes, sees the mark too.
     await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):
-        if await store.get(layout.FEATURES) is None:
-            await store.transact([layout.first_features(FIRST_LEVELS)])
-    there = await store.get_many(layout.LATER_FOLDERS)
-    for path, node in zip(layout.LATER_FOLDERS, there, strict=True):
+        if await store.get(store_paths.FEATURES) is None:
+            await store.transact([first_nodes.first_features(FIRST_LEVELS)])
+    there = await store.get_many(store_paths.LATER_FOLDERS)
+    for path, node in zip(store_paths.LATER_FOLDERS, there, strict=True):
         if node is None:
             with contextlib.suppress(VersionConflict):
                 await store.transact([Create(path)])
 
 
 async def _refuse_incomplete(store: Store) -> None:
-    moving = await store.get(layout.MOVING)
+    moving = await store.get(store_paths.MOVING)
     if moving is not None:
         raise StoreIncomplete(
             f"the metadata of the cluster {moving.value.decode()} is being moved here, and not all of it is here yet: "
@@ -77,13 +86,13 @@ async def load_image(store: Store) -> ClusterImage:
     changes faster than it can be read, and DamagedStore if nodes are missing although nothing changes.
     """
     for _ in range(_MAX_ATTEMPTS):
-        fence = await _node(store, layout.FENCE)
+        fence = await _node(store, store_paths.FENCE)
         damage: DamagedStore | None = None
         try:
             image = await _load_once(store, fence)
         except DamagedStore as problem:
             damage = problem
-        if (await _node(store, layout.FENCE)).version == fence.version:
+        if (await _node(store, store_paths.FENCE)).version == fence.version:
             if damage is not None:
                 raise damage
             return image
@@ -91,10 +100,10 @@ async def load_image(store: Store) -> ClusterImage:
 
 
 async def _load_once(store: Store, fence: Node) -> ClusterImage:
-    singles = (layout.CLUSTER_ID, layout.BROKER_EPOCHS, layout.FEATURES, layout.PRODUCER_IDS)
+    singles = (store_paths.CLUSTER_ID, store_paths.BROKER_EPOCHS, store_paths.FEATURES, store_paths.PRODUCER_IDS)
     cluster_id, epochs, features, next_producer_id = await _values(store, singles)
-    controller, levels = layout.decode(fence.value), layout.decode(features)
-    broker_epochs, incarnations = layout.decode_epochs(epochs)
+    controller, levels = json_values.decode(fence.value), json_values.decode(features)
+    broker_epochs, incarnations = broker_nodes.decode_epochs(epochs)
     topics = {topic.name: topic for topic in await _load_topics(store)}
     return ClusterImage(
         cluster_id=cluster_id.decode(),
@@ -105,10 +114,10 @@ async def _load_once(store: Store, fence: Node) -> ClusterImage:
         topics=topics,
         topic_names={topic.topic_id: name for name, topic in topics.items()},
         deleted_topics={topic.topic_id: topic for topic in await _load_deleted(store)},
-        broker_configs=await _load_configs(store, layout.BROKER_CONFIGS),
-        group_configs=await _load_configs(store, layout.GROUP_CONFIGS),
-        client_metrics_configs=await _load_configs(store, layout.CLIENT_METRICS_CONFIGS),
-        next_producer_id=layout.decode(next_producer_id),
+        broker_configs=await _load_configs(store, store_paths.BROKER_CONFIGS),
+        group_configs=await _load_configs(store, store_paths.GROUP_CONFIGS),
+        client_metrics_configs=await _load_configs(store, store_paths.CLIENT_METRICS_CONFIGS),
+        next_producer_id=json_values.decode(next_producer_id),
         features=levels["levels"],
         features_epoch=levels["epoch"],
         acls=await _load_acls(store),
@@ -120,64 +129,73 @@ async def _load_once(store: Store, fence: Node) -> ClusterImage:
 
 async def load_brokers(store: Store, watcher: Watcher | None = None) -> dict[BrokerId, BrokerRegistration]:
     """The brokers that are up. The watcher is called when one registers or its session ends."""
-    names = await store.children(layout.BROKER_IDS, watcher)
-    nodes = await store.get_many([f"{layout.BROKER_IDS}/{name}" for name in names])
-    found = {layout.registered_as(name): node for name, node in zip(names, nodes, strict=True) if node is not None}
+    names = await store.children(store_paths.BROKER_IDS, watcher)
+    nodes = await store.get_many([f"{store_paths.BROKER_IDS}/{name}" for name in names])
+    found = {
+        broker_nodes.registered_as(name): node for name, node in zip(names, nodes, strict=True) if node is not None
+    }
     # Of a broker that was restarted before its earlier session ended, the last incarnation counts: it comes last.
     return {
-        broker: layout.decode_registration(broker, incarnation, node.created, node.value)
+        broker: broker_nodes.decode_registration(broker, incarnation, node.created, node.value)
         for (broker, incarnation), node in sorted(found.items(), key=lambda each: each[0])
     }
 
 
 async def _load_topics(store: Store) -> list[TopicImage]:
-    names = await store.children(layout.TOPICS)
-    headers = await _values(store, [layout.topic_path(name) for name in names])
+    names = await store.children(store_paths.TOPICS)
+    headers = await _values(store, [topic_nodes.topic_path(name) for name in names])
     topics = []
     for name, header in zip(names, headers, strict=True):
         nodes = [header]
-        if (count := layout.node_count(header)) > 1:
-            nodes += await _values(store, layout.further_paths(name, count))
-        topics.append(layout.decode_topic(name, nodes))
+        if (count := topic_nodes.node_count(header)) > 1:
+            nodes += await _values(store, topic_nodes.further_paths(name, count))
+        topics.append(topic_nodes.decode_topic(name, nodes))
     return topics
 
 
 async def _load_deleted(store: Store) -> list[DeletedTopic]:
-    names = await store.children(layout.DELETED)
-    values = await _values(store, [f"{layout.DELETED}/{name}" for name in names])
-    return [layout.decode_deleted(name, value) for name, value in zip(names, values, strict=True)]
+    names = await store.children(store_paths.DELETED)
+    values = await _values(store, [f"{store_paths.DELETED}/{name}" for name in names])
+    return [topic_nodes.decode_deleted(name, value) for name, value in zip(names, values, strict=True)]
 
 
 async def _load_configs(store: Store, folder: str) -> dict[str, Configs]:
     names = await store.children(folder)
     values = await _values(store, [f"{folder}/{name}" for name in names])
-    return {layout.resource_name(name): layout.decode(value) for name, value in zip(names, values, strict=True)}
+    return {
+        store_paths.resource_name(name): json_values.decode(value) for name, value in zip(names, values, strict=True)
+    }
 
 
 async def _load_acls(store: Store) -> dict[str, Acl]:
-    names = await store.children(layout.ACLS)
+    names = await store.children(store_paths.ACLS)
     acls: dict[str, Acl] = {}
-    for value in await _values(store, [f"{layout.ACLS}/{name}" for name in names]):
-        acls |= layout.decode_acls(value)
+    for value in await _values(store, [f"{store_paths.ACLS}/{name}" for name in names]):
+        acls |= acl_nodes.decode_acls(value)
     return acls
 
 
 async def _load_scram(store: Store) -> dict[str, dict[str, ScramCredential]]:
-    names = await store.children(layout.SCRAM)
-    values = await _values(store, [f"{layout.SCRAM}/{name}" for name in names])
-    return {layout.resource_name(name): layout.decode_scram(value) for name, value in zip(names, values, strict=True)}
+    names = await store.children(store_paths.SCRAM)
+    values = await _values(store, [f"{store_paths.SCRAM}/{name}" for name in names])
+    return {
+        store_paths.resource_name(name): credential_nodes.decode_scram(value)
+        for name, value in zip(names, values, strict=True)
+    }
 
 
 async def _load_tokens(store: Store) -> dict[str, DelegationToken]:
-    names = await store.children(layout.TOKENS)
-    values = await _values(store, [f"{layout.TOKENS}/{name}" for name in names])
-    return {name: layout.decode_token(name, value) for name, value in zip(names, values, strict=True)}
+    names = await store.children(store_paths.TOKENS)
+    values = await _values(store, [f"{store_paths.TOKENS}/{name}" for name in names])
+    return {name: credential_nodes.decode_token(name, value) for name, value in zip(names, values, strict=True)}
 
 
 async def _load_quotas(store: Store) -> dict[QuotaEntity, Limits]:
-    names = await store.children(layout.CLIENT_QUOTAS)
-    values = await _values(store, [f"{layout.CLIENT_QUOTAS}/{name}" for name in names])
-    return {layout.quota_entity(name): layout.decode(value) for name, value in zip(names, values, strict=True)}
+    names = await store.children(store_paths.CLIENT_QUOTAS)
+    values = await _values(store, [f"{store_paths.CLIENT_QUOTAS}/{name}" for name in names])
+    return {
+        quota_nodes.quota_entity(name): json_values.decode(value) for name, value in zip(names, values, strict=True)
+    }
 
 
 async def _node(store: Store, path: str) -> Node:

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from kaspar.base.errors import KasparError
-from kaspar.metadata import layout
 from kaspar.metadata.directories import refuse_unadopted
 from kaspar.metadata.image import CLUSTER_DEFAULT, ClusterImage
+from kaspar.metadata.layout import broker_nodes, store_paths
 from kaspar.metadata.loading import MIN_INSYNC_REPLICAS, load_image, prepare_store
 from kaspar.metadata.moved_mark import MovedMark
 from kaspar.metadata.nodes import Nodes, changes_between, in_transactions, read_nodes, top_names
@@ -73,7 +73,7 @@ async def plan_move(source: SqliteMetadata, target: Store, connect: str) -> Plan
         raise MoveRefused(f"the metadata in {source.path} was moved to {mark.connect} before, not to {connect}")
     has_begun, is_done = await _state_of(target, cluster_id, connect, is_marked=mark is not None)
     nodes = await _copy_of(await read_nodes(store), store)
-    epochs, incarnations = layout.decode_epochs(nodes[layout.BROKER_EPOCHS])
+    epochs, incarnations = broker_nodes.decode_epochs(nodes[store_paths.BROKER_EPOCHS])
     image = replace(await load_image(store), broker_epochs=epochs, broker_incarnations=incarnations)
     changes = [] if is_done else changes_between(nodes, await read_nodes(target))
     return Plan(cluster_id, image, tuple(changes), nodes, has_begun, is_done)
@@ -87,7 +87,7 @@ async def move(source: SqliteMetadata, target: Store, connect: str, progress: Pr
     await _carry_out(plan, target, progress)
     fence_version = await _verified(plan, target)
     await source.mark_moved(MovedMark(connect, fence_version))
-    await target.transact([Check(layout.FENCE, fence_version), Delete(layout.MOVING)])
+    await target.transact([Check(store_paths.FENCE, fence_version), Delete(store_paths.MOVING)])
     return plan
 
 
@@ -99,16 +99,16 @@ async def undo_move(source: SqliteMetadata, target: Store) -> str:
     cluster_id = await _cluster_id(source.connect())
     if mark is None or cluster_id is None:
         raise MoveRefused(f"the metadata in {source.path} has not been moved")
-    moving = await target.get(layout.MOVING)
+    moving = await target.get(store_paths.MOVING)
     if moving is None:
         await _withdraw(target, mark, cluster_id)
     elif moving.value.decode() != cluster_id:
         raise MoveRefused(_another_cluster(mark.connect, moving.value.decode(), cluster_id))
-    guard = Check(layout.MOVING, 0)
+    guard = Check(store_paths.MOVING, 0)
     for transaction in in_transactions(changes_between({}, await read_nodes(target)), guard):
         await target.transact([guard, *transaction])
     await source.unmark_moved()
-    await target.transact([Delete(layout.MOVING)])
+    await target.transact([Delete(store_paths.MOVING)])
     return cluster_id
 
 
@@ -162,7 +162,7 @@ async def _is_in_use(store: Store) -> bool:
 
 async def _state_of(target: Store, cluster_id: str, connect: str, *, is_marked: bool) -> tuple[bool, bool]:
     """Whether a move into the target has begun, and whether it is done."""
-    moving = await target.get(layout.MOVING)
+    moving = await target.get(store_paths.MOVING)
     known = await _cluster_id(target)
     if moving is not None:
         if moving.value.decode() != cluster_id:
@@ -192,15 +192,15 @@ def _another_cluster(connect: str, found: str, cluster_id: str) -> str:
 
 
 async def _carry_out(plan: Plan, target: Store, progress: Progress) -> None:
-    first: Operation = Create(layout.MOVING, plan.cluster_id.encode())
-    guard: Operation = Check(layout.MOVING, 0) if plan.has_begun else first
+    first: Operation = Create(store_paths.MOVING, plan.cluster_id.encode())
+    guard: Operation = Check(store_paths.MOVING, 0) if plan.has_begun else first
     done, total = 0, len(plan.changes)
     for transaction in in_transactions(plan.changes, first):
         try:
             await target.transact([guard, *transaction])
         except VersionConflict as conflict:
             raise KasparError(f"ZooKeeper was changed by others during the move: {conflict}") from None
-        guard = Check(layout.MOVING, 0)
+        guard = Check(store_paths.MOVING, 0)
         done += len(transaction)
         progress(done, total)
 
@@ -209,7 +209,7 @@ async def _verified(plan: Plan, target: Store) -> int:
     """The version of the fence, once the target is found to be as planned."""
     found = await read_nodes(target)
     wrong = sorted(path for path in plan.nodes.keys() | found.keys() if plan.nodes.get(path) != found.get(path))
-    fence = await target.get(layout.FENCE)
+    fence = await target.get(store_paths.FENCE)
     if wrong or fence is None or await load_image(target) != plan.image:
         raise KasparError(
             f"what was written to ZooKeeper reads differently ({', '.join(wrong[:5])}): nothing was changed in the "
@@ -225,15 +225,15 @@ async def _withdraw(target: Store, mark: MovedMark, cluster_id: str) -> None:
         raise MoveRefused(f"ZooKeeper at {mark.connect} has no cluster, so nothing shows whether the copy was used")
     if known != cluster_id:
         raise MoveRefused(_another_cluster(mark.connect, known, cluster_id))
-    if brokers := await target.children(layout.BROKER_IDS):
-        numbers = ", ".join(str(layout.registered_as(name)[0]) for name in brokers)
+    if brokers := await target.children(store_paths.BROKER_IDS):
+        numbers = ", ".join(str(broker_nodes.registered_as(name)[0]) for name in brokers)
         raise MoveRefused(f"the move cannot be undone while brokers are registered at {mark.connect}: {numbers}")
     try:
         await target.transact(
             [
-                Create(layout.MOVING, cluster_id.encode()),
-                Delete(layout.FENCE, mark.fence_version),
-                Delete(layout.CLUSTER_ID),
+                Create(store_paths.MOVING, cluster_id.encode()),
+                Delete(store_paths.FENCE, mark.fence_version),
+                Delete(store_paths.CLUSTER_ID),
             ]
         )
     except VersionConflict:
@@ -244,20 +244,20 @@ async def _withdraw(target: Store, mark: MovedMark, cluster_id: str) -> None:
 
 
 async def _cluster_id(store: Store) -> str | None:
-    node = await store.get(layout.CLUSTER_ID)
+    node = await store.get(store_paths.CLUSTER_ID)
     return None if node is None else node.value.decode()
 
 
 async def _copy_of(nodes: Nodes, store: Store) -> Nodes:
     """The nodes as they are to be in another store, where incarnations are counted from 0 again."""
-    epochs, incarnations = layout.decode_epochs(nodes[layout.BROKER_EPOCHS])
-    paths = {broker_id: layout.incarnations_path(broker_id) for broker_id in incarnations}
+    epochs, incarnations = broker_nodes.decode_epochs(nodes[store_paths.BROKER_EPOCHS])
+    paths = {broker_id: broker_nodes.incarnations_path(broker_id) for broker_id in incarnations}
     counters = await store.get_many(list(paths.values()))
     last_seen, copied = {}, dict(nodes)
     for (broker_id, seen), counter in zip(incarnations.items(), counters, strict=True):
         last_seen[broker_id] = seen - (seen if counter is None else counter.version)
         if counter is not None:
-            copied[paths[broker_id]] = b"%d" % (layout.last_crash(counter) - counter.version)
-    (change,) = layout.epochs_change(dict.fromkeys(epochs, _NO_EPOCH), last_seen)
+            copied[paths[broker_id]] = b"%d" % (broker_nodes.last_crash(counter) - counter.version)
+    (change,) = broker_nodes.epochs_change(dict.fromkeys(epochs, _NO_EPOCH), last_seen)
     assert isinstance(change, Put)
-    return {**copied, layout.BROKER_EPOCHS: change.value}
+    return {**copied, store_paths.BROKER_EPOCHS: change.value}

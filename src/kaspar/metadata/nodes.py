@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from kaspar.metadata import layout
+from kaspar.metadata.layout import store_paths
 from kaspar.metadata.store import MAX_TRANSACTION_BYTES, Create, Delete, Operation, Put, Store, size_of
 
 Nodes: TypeAlias = Mapping[str, bytes]
@@ -21,7 +21,7 @@ async def top_names(store: Store) -> list[str]:
 async def read_nodes(store: Store) -> dict[str, bytes]:
     """Every node but the mark of a move. Nothing else writes meanwhile."""
     nodes: dict[str, bytes] = {}
-    level = [f"/{name}" for name in await top_names(store) if f"/{name}" != layout.MOVING]
+    level = [f"/{name}" for name in await top_names(store) if f"/{name}" != store_paths.MOVING]
     while level:
         below: list[str] = []
         for start in range(0, len(level), _READ_AT_ONCE):
@@ -39,7 +39,7 @@ def changes_between(wanted: Nodes, found: Nodes) -> list[Operation]:
     them, and the cluster's id is the last.
     """
     changes: list[Operation] = [Delete(path) for path in sorted(found.keys() - wanted.keys(), reverse=True)]
-    for path in sorted(wanted, key=lambda path: (path == layout.CLUSTER_ID, path)):
+    for path in sorted(wanted, key=lambda path: (path == store_paths.CLUSTER_ID, path)):
         if path not in found:
             changes.append(Create(path, wanted[path]))
         elif found[path] != wanted[path]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
-from kaspar.metadata import layout
+from kaspar.metadata.layout import topic_nodes
 from kaspar.metadata.store import Store, StoreError
 
 log = get_log(__name__)
@@ -21,8 +21,8 @@ class StoredTopics:
         if store is None:
             return False
         try:
-            node = await store.get(layout.topic_path(partition.topic))
+            node = await store.get(topic_nodes.topic_path(partition.topic))
         except StoreError as problem:
             log.info("the metadata store cannot be read now", partition=partition, reason=str(problem))
             return False
-        return node is None or partition.partition >= layout.partition_count(node.value)
+        return node is None or partition.partition >= topic_nodes.partition_count(node.value)

@@ -13,7 +13,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
@@ -107,6 +107,23 @@ class ConnectionLimits:
             del self.by_ip[ip]
 
 
+class SocketOptions(NamedTuple):
+    """-1 leaves the size of a buffer to the operating system."""
+
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+    backlog: int = 1024
+
+
+class Callbacks(NamedTuple):
+    """What a listener asks of its broker."""
+
+    slot_freed: Callable[[], None]
+    failed: Callable[[Exception], None]
+    stalled: Callable[[float], None]
+    run_blocking: Callable[[Callable[[int], bytes], int], Awaitable[bytes]]
+
+
 class Listener:
     def __init__(
         self,
@@ -118,13 +135,8 @@ class Listener:
         limits: ConnectionLimits,
         max_request_bytes: int,
         max_idle_ms: int,
-        send_buffer_bytes: int = -1,
-        receive_buffer_bytes: int = -1,
-        backlog: int = 1024,
-        slot_freed: Callable[[], None],
-        failed: Callable[[Exception], None],
-        stalled: Callable[[float], None],
-        run_blocking: Callable[[Callable[[int], bytes], int], Awaitable[bytes]],
+        socket_options: SocketOptions,
+        callbacks: Callbacks,
         malformed_requests: CounterMetric,
         rates: ConnectionRates,
         strangers: Strangers,
@@ -155,11 +167,11 @@ class Listener:
         self._between_brokers = between_brokers
         self._paused_until = 0.0
         self._refused: set[socket.socket] = set()
-        self._slot_freed = slot_freed
-        self.stalled = stalled
-        self.run_blocking = run_blocking
-        self._failed = failed
-        self._send_buffer_bytes = send_buffer_bytes
+        self._slot_freed = callbacks.slot_freed
+        self.stalled = callbacks.stalled
+        self.run_blocking = callbacks.run_blocking
+        self._failed = callbacks.failed
+        self._send_buffer_bytes = socket_options.send_buffer_bytes
         self._adopting: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._all_closed = asyncio.Event()
@@ -169,7 +181,7 @@ class Listener:
         handles, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._first_reserved_handle = handles - min(RESERVED_HANDLES, handles // 8)
         self._sweeper: asyncio.Handle | None = None
-        self._socket = self._bind(host, port, backlog, receive_buffer_bytes)
+        self._socket = self._bind(host, port, socket_options.backlog, socket_options.receive_buffer_bytes)
 
     @staticmethod
     def _bind(host: str, port: int, backlog: int, receive_buffer_bytes: int) -> socket.socket:

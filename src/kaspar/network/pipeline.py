@@ -29,6 +29,7 @@ from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.headers import RequestHeader, read_request_header
 from kaspar.protocol.produce import OneBatch, read_one
 from kaspar.protocol.schema import Message
+from kaspar.protocol.shapes import ONE_CLIENT_ID, ONE_TOPIC, ONE_VERSION
 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 FETCH: Final = int(ApiKey.FETCH)
@@ -104,7 +105,7 @@ class Pipeline:
         else:
             one = read_one(buffer, start, end)
             if one is not None:
-                api_key, client_id = PRODUCE, one[2]
+                api_key, client_id = PRODUCE, one[ONE_CLIENT_ID]
             else:
                 frame = memoryview(buffer)[start:end]
                 header = self._read_header(frame)
@@ -127,10 +128,10 @@ class Pipeline:
                     metrics.errors[ErrorCode.NONE] += 1
                     metrics.inline(known.version, perf_counter() - received, request_bytes)
                     return response
-            elif one is not None and (self._may_write is None or self._may_write(connection, one[4])):
+            elif one is not None and (self._may_write is None or self._may_write(connection, one[ONE_TOPIC])):
                 response = self._produce.handle_one(buffer, one)
                 if response is not None:
-                    self._measure_produce(one[0], perf_counter() - received, request_bytes)
+                    self._measure_produce(one[ONE_VERSION], perf_counter() - received, request_bytes)
                     return response
 
         # The handler.

@@ -8,12 +8,18 @@ Reading raises MalformedBytes for anything else, allocates nothing for bytes tha
 that the version does not allow and struct.error for a number out of range: both are bugs of the caller.
 """
 
-from kaspar.protocol.core import structs
+from kaspar.protocol.core import structs, wire
 
-__all__ = ["array_length", "is_flexible", "read", "write", "write_into"]
+__all__ = ["array_length", "compact_string", "is_flexible", "read", "write", "write_into"]
 
 array_length = structs.array_length
 is_flexible = structs.is_flexible
 read = structs.read
 write = structs.write
 write_into = structs.write_into
+
+
+def compact_string(text: str) -> bytes:
+    out = bytearray()
+    wire.write_string(out, text, True)
+    return bytes(out)

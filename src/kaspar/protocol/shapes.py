@@ -6,7 +6,7 @@ the buffers that they were read into.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from kaspar.base.ids import ZERO_UUID
@@ -55,6 +55,10 @@ OneBatch: TypeAlias = tuple[int, int, str | None, int, Topic, int, int, int]
 client id, acks, topic, partition index, and the start and end of the records in its buffer. Nearly every request is one
 of these, so it is a plain tuple: building and unpacking a named one takes three times as long.
 """
+ONE_VERSION: Final = 0
+ONE_CLIENT_ID: Final = 2
+ONE_TOPIC: Final = 4
+"""Where these are in a OneBatch."""
 
 
 class BatchIndexAndErrorMessage(NamedTuple):

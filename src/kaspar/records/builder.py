@@ -1,8 +1,9 @@
 """Builds record batches: from records, or from another batch with another codec."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kaspar.base.ids import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from kaspar.base.varints import append_varlong
 from kaspar.records.batch import CheckedBatch, set_crc
 from kaspar.records.codec import Codec, Octets, TimestampType
 from kaspar.records.core import building
@@ -48,15 +49,7 @@ def build_batch(
     if not records:
         raise ValueError("a batch holds at least one record")
     base_timestamp = records[0].timestamp
-    body = bytearray()
-    delta = -1
-    for record in records:
-        previous = delta
-        delta = record.offset - base_offset if record.offset >= 0 else previous + 1
-        if not previous < delta <= _MAX_OFFSET_DELTA:
-            raise ValueError(f"offset {record.offset} cannot follow {base_offset + previous} in this batch")
-        _append_record(body, record, record.timestamp - base_timestamp, delta)
-
+    body, last_delta = _body(records, base_offset, base_timestamp)
     attributes = int(codec)
     if timestamp_type is TimestampType.LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG
@@ -76,7 +69,7 @@ def build_batch(
         MAGIC,
         0,
         attributes,
-        delta,
+        last_delta,
         base_timestamp,
         max(NO_TIMESTAMP, *(record.timestamp for record in records)),
         producer_id,
@@ -86,6 +79,19 @@ def build_batch(
     )
     set_crc(batch, 0)
     return batch
+
+
+def _body(records: Sequence[Record], base_offset: int, base_timestamp: int) -> tuple[bytearray, int]:
+    """The records as bytes, and how far the offset of the last is from `base_offset`."""
+    body = bytearray()
+    delta = -1
+    for record in records:
+        previous = delta
+        delta = record.offset - base_offset if record.offset >= 0 else previous + 1
+        if not previous < delta <= _MAX_OFFSET_DELTA:
+            raise ValueError(f"offset {record.offset} cannot follow {base_offset + previous} in this batch")
+        _append_record(body, record, record.timestamp - base_timestamp, delta)
+    return body, delta
 
 
 def build_fence(*, producer_id: int, producer_epoch: int) -> bytearray:
@@ -144,15 +150,15 @@ def recompress(buffer: Octets, checked: CheckedBatch, codec: Codec, level: int |
 
 def _append_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
     one = bytearray(1)  # the attributes
-    _append_varint(one, timestamp_delta)
-    _append_varint(one, offset_delta)
+    append_varlong(one, timestamp_delta)
+    append_varlong(one, offset_delta)
     _append_octets(one, record.key)
     _append_octets(one, record.value)
-    _append_varint(one, len(record.headers))
+    append_varlong(one, len(record.headers))
     for name, value in record.headers:
         _append_octets(one, name.encode("utf-8", "surrogateescape"))
         _append_octets(one, value)
-    _append_varint(body, len(one))
+    append_varlong(body, len(one))
     body += one
 
 
@@ -160,13 +166,5 @@ def _append_octets(target: bytearray, octets: bytes | None) -> None:
     if octets is None:
         target.append(1)  # -1
     else:
-        _append_varint(target, len(octets))
+        append_varlong(target, len(octets))
         target += octets
-
-
-def _append_varint(target: bytearray, number: int) -> None:
-    raw = (number << 1) ^ (number >> 63)
-    while raw > 0x7F:
-        target.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    target.append(raw)

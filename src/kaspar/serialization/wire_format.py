@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from kaspar.base.varints import from_zigzag, read_uvarint, varlong
 from kaspar.serialization.errors import UnreadableBytes
 
 KEY_HEADER: Final = "__key_schema_id"
@@ -25,6 +26,7 @@ _MAGIC_GUID: Final = 1
 _ID: Final = struct.Struct(">bI")
 _GUID_BYTES: Final = 16
 _MAX_INDEXES: Final = 100
+_MAX_VARINT_BYTES: Final = 5  # of 32 bits
 """protoc refuses messages inside of messages at less than that."""
 
 FIRST_MESSAGE: Final = (0,)
@@ -91,7 +93,7 @@ def _read(data: bytes, where: str) -> Framed:
 def write_indexes(indexes: Sequence[int]) -> bytes:
     if tuple(indexes) == FIRST_MESSAGE:
         return b"\0"
-    return b"".join(_varint(number) for number in (len(indexes), *indexes))
+    return b"".join(varlong(number) for number in (len(indexes), *indexes))
 
 
 def read_indexes(data: bytes, start: int = 0) -> tuple[tuple[int, ...], int]:
@@ -110,25 +112,11 @@ def read_indexes(data: bytes, start: int = 0) -> tuple[tuple[int, ...], int]:
     return tuple(indexes) or FIRST_MESSAGE, position
 
 
-def _varint(number: int) -> bytes:
-    rest = number << 1 if number >= 0 else (-number << 1) - 1
-    written = bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    written.append(rest)
-    return bytes(written)
-
-
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 35:  # of 32 bits
-        if position >= len(data):
+    read = read_uvarint(data, position, _MAX_VARINT_BYTES)
+    if read is None:
+        if len(data) - position < _MAX_VARINT_BYTES:
             raise UnreadableBytes("The record ends within its message indexes.")
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-    raise UnreadableBytes("A message index of the record has more than 32 bits.")
+        raise UnreadableBytes("A message index of the record has more than 32 bits.")
+    raw, position = read
+    return from_zigzag(raw), position

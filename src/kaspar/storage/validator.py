@@ -160,27 +160,18 @@ def prepare(
         _check_size(buffer, start, end, config)
     try:
         checked = check_batch(buffer, start, end, out_of_time)
-    except NotOneBatch:
-        raise
     except Refused as refusal:
         specific = _specific(refusal, buffer, start)
         if specific is None:
             raise
         raise specific from refusal
     attributes = checked.attributes
-    if checked.base_offset != 0:
-        raise Refused(
-            ErrorCode.INVALID_RECORD,
-            f"The baseOffset of the record batch in the append should be 0, but it is {checked.base_offset}",
-        )
-    if attributes & CONTROL_FLAG:
-        raise WrongOffsetOrSequence(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
-    producer_id = checked.producer_id
-    if producer_id >= 0 and checked.base_sequence < 0:
-        raise WrongOffsetOrSequence(
-            ErrorCode.INVALID_RECORD,
-            f"Invalid sequence number {checked.base_sequence} in record batch with producerId {producer_id}",
-        )
+    if (
+        checked.base_offset != 0
+        or attributes & CONTROL_FLAG
+        or (checked.producer_id >= 0 and checked.base_sequence < 0)
+    ):
+        raise _header_refusal(checked)
     create_time = config.message_timestamp_type == "CreateTime"
     if (
         (checked.has_keyless and "compact" in config.cleanup_policy)
@@ -213,7 +204,7 @@ def prepare(
             end,
             checked.last_offset_delta,
             max_timestamp,
-            producer_id,
+            checked.producer_id,
             checked.producer_epoch,
             checked.base_sequence,
             attributes & TRANSACTIONAL_FLAG != 0,
@@ -222,10 +213,25 @@ def prepare(
     )
 
 
+def _header_refusal(checked: CheckedBatch) -> Refused:
+    """Why a producer may not send a batch with this header."""
+    if checked.base_offset != 0:
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"The baseOffset of the record batch in the append should be 0, but it is {checked.base_offset}",
+        )
+    if checked.attributes & CONTROL_FLAG:
+        return WrongOffsetOrSequence(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
+    return WrongOffsetOrSequence(
+        ErrorCode.INVALID_RECORD,
+        f"Invalid sequence number {checked.base_sequence} in record batch with producerId {checked.producer_id}",
+    )
+
+
 def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> Refused | None:
     """The same refusal as the more specific error that Kafka's metrics count it as, if there is one."""
     code, message = refusal.code, refusal.message
-    if code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
+    if isinstance(refusal, NotOneBatch) or code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
         return None
     try:
         header = read_header(buffer, start)

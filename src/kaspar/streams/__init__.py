@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kaspar.streams import serdes, stores
     from kaspar.streams.dsl.builder import StreamsBuilder
-    from kaspar.streams.dsl.kstream import KStream
-    from kaspar.streams.dsl.ktable import GlobalKTable, KTable
+    from kaspar.streams.dsl.handles import GlobalKTable
+    from kaspar.streams.dsl.streams_and_tables import KStream, KTable
     from kaspar.streams.dsl.suppressed import BufferConfig, Suppressed
     from kaspar.streams.errors import ProcessingError, StreamsError, TopologyError
     from kaspar.streams.kafka_streams import KafkaStreams
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kaspar.streams.operators.transform_values import ValueTransformer
     from kaspar.streams.stores.typed import ValueAndTimestamp
     from kaspar.streams.test_driver import TopologyTestDriver
-    from kaspar.streams.topology.punctuation import PunctuationType
+    from kaspar.streams.topology.context import PunctuationType
     from kaspar.streams.topology.topology import Topology
     from kaspar.streams.windows import (
         EmitStrategy,
@@ -48,9 +48,9 @@ _MODULES = {
     "serdes": "serdes",
     "stores": "stores",
     "StreamsBuilder": "dsl.builder",
-    "KStream": "dsl.kstream",
-    "GlobalKTable": "dsl.ktable",
-    "KTable": "dsl.ktable",
+    "KStream": "dsl.streams_and_tables",
+    "GlobalKTable": "dsl.handles",
+    "KTable": "dsl.streams_and_tables",
     "BufferConfig": "dsl.suppressed",
     "Suppressed": "dsl.suppressed",
     "ProcessingError": "errors",
@@ -63,7 +63,7 @@ _MODULES = {
     "ValueTransformer": "operators.transform_values",
     "ValueAndTimestamp": "stores.typed",
     "TopologyTestDriver": "test_driver",
-    "PunctuationType": "topology.punctuation",
+    "PunctuationType": "topology.context",
     "Topology": "topology.topology",
     "EmitStrategy": "windows",
     "JoinWindows": "windows",

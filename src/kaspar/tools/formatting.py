@@ -9,9 +9,10 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, uuid_from_text
 from kaspar.broker.log_places import claim_directories
 from kaspar.config import BrokerConfig
-from kaspar.metadata import ClusterImage, SqliteMetadata, Store, layout
+from kaspar.metadata import ClusterImage, SqliteMetadata, Store
 from kaspar.metadata.directories import store_folder
 from kaspar.metadata.features import NEW_LEVELS, SUPPORTED
+from kaspar.metadata.layout import credential_nodes, store_paths
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.moving import refuse_unmoved
 from kaspar.metadata.sqlite import FILE_NAME
@@ -106,11 +107,11 @@ async def _claim(
 
 async def _add_scram_users(store: Store, image: ClusterImage, users: Sequence[NewScramUser]) -> None:
     """Only while there is no controller, which would not know of them."""
-    if await store.get(layout.CONTROLLER_SEAT) is not None:
+    if await store.get(store_paths.CONTROLLER_SEAT) is not None:
         raise KasparError(
             "a broker of the cluster is running: add the users with kafka-configs --alter --entity-type users"
         )
-    fence = await store.get(layout.FENCE)
+    fence = await store.get(store_paths.FENCE)
     assert fence is not None, "a prepared store has a fence"
     credentials = {name: dict(each) for name, each in image.scram_credentials.items()}
     for user in users:
@@ -118,9 +119,9 @@ async def _add_scram_users(store: Store, image: ClusterImage, users: Sequence[Ne
     operations = [
         operation
         for name in dict.fromkeys(user.name for user in users)
-        for operation in layout.scram_change(name, image.scram_credentials.get(name, {}), credentials[name])
+        for operation in credential_nodes.scram_change(name, image.scram_credentials.get(name, {}), credentials[name])
     ]
-    await store.transact([Put(layout.FENCE, fence.value), *operations])
+    await store.transact([Put(store_paths.FENCE, fence.value), *operations])
 
 
 async def _open_store(

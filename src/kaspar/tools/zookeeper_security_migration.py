@@ -107,14 +107,14 @@ def _of_zookeeper(settings: Mapping[str, str], arguments: argparse.Namespace) ->
 
 
 async def _migrate(config: "BrokerConfig", arguments: argparse.Namespace) -> "Migrated":
-    from kaspar.metadata import layout
+    from kaspar.metadata.layout import store_paths
     from kaspar.metadata.zookeeper import ZooKeeperMetadata
     from kaspar.metadata.zookeeper.migration import set_all_acls
 
     metadata = await ZooKeeperMetadata.configured(config, create=False)
     try:
         store = metadata.connect()
-        if await store.get(layout.CLUSTER_ID) is None:
+        if await store.get(store_paths.CLUSTER_ID) is None:
             raise KasparError(f"there is no cluster at {metadata.address}: nothing was changed")
         return await set_all_acls(store, is_secure=arguments.acl == "secure")
     finally:

@@ -13,7 +13,7 @@ from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.cli import main as cli
 from kaspar.client import Client
 from kaspar.config import BrokerConfig
-from kaspar.metadata import layout
+from kaspar.metadata.layout import store_paths
 from kaspar.metadata.nodes import top_names
 from kaspar.metadata.store import AccessDenied, Create, Put
 from kaspar.metadata.zookeeper import ZooKeeperMetadata, ZooKeeperStore
@@ -114,9 +114,15 @@ def check_nodes_belong_to(zookeeper: SecuredZooKeeper, chroot: str, settings: di
         connect = zookeeper.secure if "zookeeper.ssl.client.enable" in settings else zookeeper.plain
         async with connected(connect + chroot, settings) as store, connected(zookeeper.plain + chroot, {}) as stranger:
             paths = await all_paths(store)
-            assert {layout.CONTROLLER_SEAT, layout.FENCE, layout.SCRAM, layout.TOKENS, layout.ACLS} < set(paths)
-            assert any(path.startswith(f"{layout.BROKER_IDS}/") for path in paths), "the broker is registered"
-            assert any(path.startswith(f"{layout.SCRAM}/") for path in paths), "there is a credential"
+            assert {
+                store_paths.CONTROLLER_SEAT,
+                store_paths.FENCE,
+                store_paths.SCRAM,
+                store_paths.TOKENS,
+                store_paths.ACLS,
+            } < set(paths)
+            assert any(path.startswith(f"{store_paths.BROKER_IDS}/") for path in paths), "the broker is registered"
+            assert any(path.startswith(f"{store_paths.SCRAM}/") for path in paths), "there is a credential"
             for path in paths:
                 found = await acl_of(store, path)
                 assert found == ({owner: 31} if is_sensitive(path) else {owner: 31, "world:anyone": 1}), path
@@ -213,8 +219,8 @@ def test_open_cluster_is_locked_and_opened_while_its_broker_runs(
 
         async def anybody_writes() -> None:
             async with connected(connect, {}) as stranger:
-                assert await acl_of(stranger, layout.SCRAM) == {"world:anyone": 31}
-                await stranger.transact([Create(f"{layout.SCRAM}/mine")])
+                assert await acl_of(stranger, store_paths.SCRAM) == {"world:anyone": 31}
+                await stranger.transact([Create(f"{store_paths.SCRAM}/mine")])
 
         run(anybody_writes)
         assert "secret" not in broker.log_text()
@@ -248,8 +254,8 @@ def test_metadata_is_moved_with_the_protection_of_the_broker(
 
     async def main() -> None:
         async with connected(connect, zookeeper.tls()) as store:
-            assert await acl_of(store, f"{layout.SCRAM}/alice") == {"x509:CN=broker": 31}
-            assert await acl_of(store, layout.FENCE) == {"x509:CN=broker": 31, "world:anyone": 1}
+            assert await acl_of(store, f"{store_paths.SCRAM}/alice") == {"x509:CN=broker": 31}
+            assert await acl_of(store, store_paths.FENCE) == {"x509:CN=broker": 31, "world:anyone": 1}
 
     run(main)
     assert cli.main(["metadata", "move", str(file), "--undo"]) == 0

@@ -25,8 +25,8 @@ from kaspar.client.admin.reassignments import alter_reassignments, list_reassign
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.client.transactions import describe, list_transactions
-from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage, PartitionImage, TopicImage
+from kaspar.metadata.layout import json_values, store_paths, topic_nodes
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.nodes import in_transactions, read_nodes
 from kaspar.metadata.sqlite import SqliteMetadata
@@ -251,7 +251,7 @@ def test_neither_store_can_be_used_by_mistake(tmp_path: Path, address: str) -> N
 
     with stopped_broker(tmp_path / "other") as other:
         sentence = refused(other.properties_file, "--zookeeper", address)
-        ids = {nodes_at(address)[layout.CLUSTER_ID].decode(), cluster_id_of(other.data_dir)}
+        ids = {nodes_at(address)[store_paths.CLUSTER_ID].decode(), cluster_id_of(other.data_dir)}
         assert len(ids) == 2
         assert all(each in sentence for each in ids)
 
@@ -275,7 +275,9 @@ def large_store(folder: Path) -> ClusterImage:
             )
             for number in range(TOPICS)
         ]
-        for transaction in in_transactions([each for topic in topics for each in layout.topic_change(None, topic)]):
+        for transaction in in_transactions(
+            [each for topic in topics for each in topic_nodes.topic_change(None, topic)]
+        ):
             await store.transact(transaction)
         image = await load_image(store)
         await metadata.close()
@@ -298,7 +300,7 @@ def test_killed_move_continues(tmp_path: Path, server: ZooKeeperServer, chroot: 
         proxy.drop()
         half = nodes_at(address)
         assert 0 < sum(path.startswith("/topics/") for path in half) < TOPICS
-        assert layout.CLUSTER_ID not in half
+        assert store_paths.CLUSTER_ID not in half
         other = tmp_path / "other.properties"
         write_properties(other, {"node.id": "2", "log.dirs": str(tmp_path / "2"), "zookeeper.connect": address})
         assert f"the metadata of the cluster {image.cluster_id} is being moved here" in refusal(other)
@@ -308,7 +310,7 @@ def test_killed_move_continues(tmp_path: Path, server: ZooKeeperServer, chroot: 
     async def check() -> None:
         metadata = await ZooKeeperMetadata.open(address)
         assert await load_image(metadata.connect()) == image
-        assert await metadata.connect().get(layout.MOVING) is None
+        assert await metadata.connect().get(store_paths.MOVING) is None
         await metadata.close()
 
     asyncio.run(check())
@@ -320,7 +322,7 @@ async def stop_half_way(address: str, proxy: Proxy) -> None:
     store = metadata.connect()
     begun = asyncio.Event()
     async with asyncio.timeout(30):
-        if await store.get(layout.MOVING, lambda _: begun.set()) is None:
+        if await store.get(store_paths.MOVING, lambda _: begun.set()) is None:
             await begun.wait()
     proxy.drop(requests=True)
     await metadata.close()
@@ -339,7 +341,7 @@ def test_formatting_registers_a_new_directory_where_the_metadata_is(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"Formatted {second} for cluster {cluster_id_of(first)}.\n"
     assert cluster_id_of(second) == cluster_id_of(first)
-    known = layout.decode(nodes_at(address)[f"{layout.BROKER_DIRECTORIES}/1"])
+    known = json_values.decode(nodes_at(address)[f"{store_paths.BROKER_DIRECTORIES}/1"])
     assert sorted(known.values()) == [str(first), str(second)]
     assert not (second / "metadata.db").exists()
 

@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.utils import AsyncResult
 
 from kaspar.base.errors import InvalidSetting, KasparError
-from kaspar.metadata import layout
+from kaspar.metadata.layout import store_paths
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.store import Create, Delete, Put, SessionLost, Store, UnknownOutcome, VersionConflict
 from kaspar.metadata.zookeeper import ZooKeeperMetadata, ZooKeeperStore, session
@@ -607,6 +607,6 @@ def test_image_is_kept_in_zookeeper_as_in_the_embedded_store(address: str) -> No
             await asyncio.gather(*(prepare_store(store) for store in stores))
             images = [await load_image(store) for store in stores]
             assert images[0] == images[1] == images[2]
-            assert (await value(stores[0], layout.CLUSTER_ID) or b"").decode() == images[0].cluster_id
+            assert (await value(stores[0], store_paths.CLUSTER_ID) or b"").decode() == images[0].cluster_id
 
     run(main)

@@ -11,8 +11,8 @@ from kaspar.controller.controller import Controller
 from kaspar.controller.decision import Decision
 from kaspar.controller.events import BrokersSeen, CreateTopics, NewTopic
 from kaspar.controller.fence import vacate_seat
-from kaspar.metadata import layout
 from kaspar.metadata.image import AdvertisedEndpoint, BrokerRegistration, ClusterImage
+from kaspar.metadata.layout import store_paths
 from kaspar.metadata.store import Store
 
 
@@ -62,7 +62,7 @@ def with_topic(image: ClusterImage, name: str, partitions: int = 1, factor: int 
 
 async def vacated(store: Store) -> Store:
     """The store, once the controller has lost its seat, as if its process were known to be dead."""
-    fence = await store.get(layout.FENCE)
+    fence = await store.get(store_paths.FENCE)
     assert fence is not None
     await vacate_seat(store, fence.version)
     return store

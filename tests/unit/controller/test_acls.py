@@ -13,8 +13,8 @@ from kaspar.controller.event_codec import decode_event, decode_reply, encode_eve
 from kaspar.controller.events import DONE, ControllerEvent, CreateAcls, DeleteAcls, DeletedAcls, Outcome
 from kaspar.controller.registration import register_broker
 from kaspar.controller.shell import ControllerShell
-from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage
+from kaspar.metadata.layout import acl_nodes
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.sqlite import SqliteMetadata
 from tests.unit.controller.clusters import after, broker, controller
@@ -89,7 +89,7 @@ def test_very_many_are_stored_in_several_transactions() -> None:
     stored: dict[str, dict[str, Acl]] = {}
     for step in decision.steps:
         for operation in step.operations:
-            stored[operation.path] = layout.decode_acls(getattr(operation, "value", b"{}"))
+            stored[operation.path] = acl_nodes.decode_acls(getattr(operation, "value", b"{}"))
         assert {key: each for acls in stored.values() for key, each in acls.items()} == dict(step.image.acls)
     assert sorted(decision.steps[-1].image.acls.values()) == sorted(many)
 

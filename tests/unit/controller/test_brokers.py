@@ -22,7 +22,7 @@ from kaspar.controller.events import (
 )
 from kaspar.controller.producer_ids import PRODUCER_IDS_PER_BLOCK
 from kaspar.metadata.image import NO_LEADER, BrokerRegistration, ClusterImage, PartitionImage
-from kaspar.metadata.layout import PARTITIONS_PER_NODE
+from kaspar.metadata.layout.topic_nodes import PARTITIONS_PER_NODE
 from tests.unit.controller.clusters import after, broker, cluster, controller, with_topic
 
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)

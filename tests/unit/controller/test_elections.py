@@ -24,8 +24,8 @@ from kaspar.controller.events import (
     UpdateFeatures,
 )
 from kaspar.controller.features import UpgradeType
-from kaspar.metadata import layout
 from kaspar.metadata.image import ELIGIBLE_LEADER_REPLICAS_VERSION, NO_LEADER, ClusterImage, PartitionImage
+from kaspar.metadata.layout import broker_nodes, store_paths
 from kaspar.metadata.store import Put
 from tests.unit.controller.clusters import broker, controller
 from tests.unit.controller.partitions import (
@@ -186,9 +186,9 @@ def test_a_leader_whose_log_directory_fails_hands_over() -> None:
     image = back(image, broker(1, epoch=9, clean_start=True, log_dirs=(here, other)))
     (step,) = controller().decide(image, DirectoriesFailed(ONE, 9, (here,))).steps
     assert (partition(step.image).leader, partition(step.image).isr) == (TWO, (TWO, THREE))
-    stored = next(each for each in step.operations if each.path.startswith(layout.BROKER_IDS))
+    stored = next(each for each in step.operations if each.path.startswith(store_paths.BROKER_IDS))
     assert isinstance(stored, Put)
-    registration = layout.decode_registration(ONE, 0, 9, stored.value)
+    registration = broker_nodes.decode_registration(ONE, 0, 9, stored.value)
     assert registration == step.image.brokers[ONE], "a later controller knows of it too"
     assert registration.log_dirs == (other,)
     assert not controller().decide(step.image, DirectoriesFailed(ONE, 9, (here,))).steps, "it is known"

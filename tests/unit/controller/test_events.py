@@ -32,9 +32,9 @@ def example(kind: Any, *, filled: bool) -> Any:
         return tuple(example(each, filled=filled) for each in arguments)
     if origin is Mapping:
         return {example(arguments[0], filled=True): example(arguments[1], filled=filled)} if filled else {}
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
+    if is_dataclass(kind) or hasattr(kind, "_fields") or _is_struct(kind):
         hints = typing.get_type_hints(kind)
-        names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
+        names = [each.name for each in fields(kind)] if is_dataclass(kind) else _field_names(kind)
         return kind(**{name: example(hints[name], filled=filled) for name in names})
     if kind is ErrorCode:
         return ErrorCode.INELIGIBLE_REPLICA if filled else ErrorCode.NONE
@@ -52,8 +52,17 @@ def example(kind: Any, *, filled: bool) -> Any:
     return plain[kind]
 
 
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _field_names(kind: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] = kind.__struct_fields__ if _is_struct(kind) else kind._fields
+    return names
+
+
 def test_events_are_plain_data() -> None:
-    assert all(is_dataclass(each) for each in EVENTS)
+    assert all(_is_struct(each) and each.__struct_config__.frozen for each in EVENTS)
 
 
 @pytest.mark.parametrize("filled", [True, False])

@@ -10,9 +10,9 @@ from kaspar.controller.events import DONE, FeatureOutcome, FeatureUpdate, Outcom
 from kaspar.controller.features import UpgradeType
 from kaspar.controller.registration import register_broker
 from kaspar.controller.shell import ControllerShell
-from kaspar.metadata import layout
 from kaspar.metadata.features import FIRST_LEVELS, NEW_LEVELS, SUPPORTED
 from kaspar.metadata.image import ClusterImage
+from kaspar.metadata.layout import store_paths
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.sqlite import SqliteMetadata
 from kaspar.metadata.store import Delete
@@ -150,7 +150,7 @@ def test_a_store_from_before_there_were_features_gets_the_first_levels(tmp_path:
         metadata = await SqliteMetadata.open(tmp_path)
         store = metadata.connect()
         await prepare_store(store, "a-cluster")
-        await store.transact([Delete(layout.FEATURES)])
+        await store.transact([Delete(store_paths.FEATURES)])
         await prepare_store(store, "another")
         loaded = await load_image(store)
         assert (loaded.cluster_id, loaded.features, loaded.features_epoch) == ("a-cluster", FIRST_LEVELS, 0)

@@ -29,10 +29,10 @@ from kaspar.controller.events import (
 )
 from kaspar.controller.registration import register_broker
 from kaspar.controller.shell import ControllerShell
-from kaspar.metadata import layout
 from kaspar.metadata.faults import Fault, FaultyStore
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.images import ImageUpdate
+from kaspar.metadata.layout import broker_nodes, controller_nodes, store_paths
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.sqlite import SqliteMetadata
 from kaspar.metadata.store import Operation, Store, StoreFull
@@ -290,7 +290,7 @@ def test_fencing_a_broker_that_has_just_left_by_itself_does_no_harm(tmp_path: Pa
             await register_broker(other, broker(2), retry_delay_s=0)
             await shell.look_at_brokers()
             second = shell.image.brokers[BrokerId(2)]
-            await other.transact([layout.fencing(second)])
+            await other.transact([broker_nodes.fencing(second)])
             await shell.submit(FenceBrokers(((second.broker_id, second.epoch),)))
             assert set(shell.image.brokers) == {ONE}
             (created,) = await shell.submit(CreateTopics((NewTopic("t", 1),)))
@@ -346,19 +346,23 @@ def test_a_controller_leaves_its_seat_to_another_broker(tmp_path: Path) -> None:
             epoch = shell.image.controller_epoch
             await shell.resign(BrokerId(2))
             assert shell.ended.is_set()
-            assert await store.get(layout.CONTROLLER_SEAT) is None
-            fence = await store.get(layout.FENCE)
+            assert await store.get(store_paths.CONTROLLER_SEAT) is None
+            fence = await store.get(store_paths.FENCE)
             assert fence is not None
-            assert [layout.may_claim(fence.value, BrokerId(each)) for each in (1, 2, 3)] == [False, True, False]
+            assert [controller_nodes.may_claim(fence.value, BrokerId(each)) for each in (1, 2, 3)] == [
+                False,
+                True,
+                False,
+            ]
             with pytest.raises(Refused) as refused:
                 await shell.submit(CreateTopics((NewTopic("t", 1),)))
             assert refused.value.code is ErrorCode.NOT_CONTROLLER
         successor = ControllerShell(metadata.connect(), controller(node_id="2"), retry_delay_s=0)
         await successor.start()
         assert (successor.image.controller_id, successor.image.controller_epoch) == (2, epoch + 1)
-        fence = await store.get(layout.FENCE)
+        fence = await store.get(store_paths.FENCE)
         assert fence is not None
-        assert layout.may_claim(fence.value, ONE), "the next time the seat is anybody's"
+        assert controller_nodes.may_claim(fence.value, ONE), "the next time the seat is anybody's"
         await successor.stop()
 
     run(scenario, tmp_path)
@@ -369,8 +373,12 @@ def test_a_seat_left_to_any_other_broker_is_not_claimed_by_the_one_that_left_it(
         store = metadata.connect()
         async with running(store) as shell:
             await shell.resign(None)
-            fence = await store.get(layout.FENCE)
+            fence = await store.get(store_paths.FENCE)
             assert fence is not None
-            assert [layout.may_claim(fence.value, BrokerId(each)) for each in (1, 2, 3)] == [False, True, True]
+            assert [controller_nodes.may_claim(fence.value, BrokerId(each)) for each in (1, 2, 3)] == [
+                False,
+                True,
+                True,
+            ]
 
     run(scenario, tmp_path)

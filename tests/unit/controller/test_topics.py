@@ -16,7 +16,7 @@ from kaspar.controller.events import (
     TopicReference,
 )
 from kaspar.metadata.image import PartitionImage
-from kaspar.metadata.layout import PARTITIONS_PER_NODE
+from kaspar.metadata.layout.topic_nodes import PARTITIONS_PER_NODE
 from kaspar.metadata.store import MAX_TRANSACTION_BYTES, size_of
 from tests.unit.controller.clusters import after, broker, cluster, controller, with_topic
 

@@ -12,8 +12,8 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import AnyRecord, Decision, EncodedRecord, Now, StoredRecord, Ticket
-from kaspar.groups.classic.group import ClassicGroup
 from kaspar.groups.classic.membership import ClassicMembership
+from kaspar.groups.classic_group import ClassicGroup
 from kaspar.groups.group import GroupClient
 from kaspar.groups.records import GroupMetadataValue
 from kaspar.groups.shard import GroupShard

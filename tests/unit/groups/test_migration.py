@@ -4,8 +4,8 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.groups.classic.group import ClassicGroup
-from kaspar.groups.consumer.group import ConsumerGroup
+from kaspar.groups.classic_group import ClassicGroup
+from kaspar.groups.consumer_group import ConsumerGroup
 from kaspar.protocol.consumer_protocol import write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from tests.unit.groups.consumer.shell import (

@@ -5,8 +5,8 @@ import uuid
 import pytest
 
 from kaspar.base.ids import BrokerId, LeaderEpoch, uuid_to_text
-from kaspar.metadata import layout
 from kaspar.metadata.image import BrokerRegistration, ClusterImage, PartitionImage, TopicImage
+from kaspar.metadata.layout import broker_nodes, json_values, topic_nodes
 from kaspar.metadata.store import Create
 
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
@@ -15,7 +15,7 @@ PLAIN = PartitionImage((ONE, TWO), (ONE,), ONE, LeaderEpoch(3), 4)
 
 
 def stored(topic: TopicImage) -> list[bytes]:
-    operations = layout.topic_change(None, topic)
+    operations = topic_nodes.topic_change(None, topic)
     return [operation.value for operation in operations if isinstance(operation, Create)]
 
 
@@ -33,7 +33,7 @@ def stored(topic: TopicImage) -> list[bytes]:
 )
 def test_a_topic_is_read_as_it_was_written(partition: PartitionImage) -> None:
     topic = TopicImage("t", TOPIC_ID, (partition, PLAIN), {"segment.ms": "5"}, (THREE,))
-    assert layout.decode_topic("t", stored(topic)) == topic
+    assert topic_nodes.decode_topic("t", stored(topic)) == topic
 
 
 @pytest.mark.parametrize(
@@ -49,28 +49,28 @@ def test_a_topic_is_read_as_it_was_written(partition: PartitionImage) -> None:
 )
 def test_rows_of_earlier_releases_are_read(row: list[object], partition: PartitionImage) -> None:
     header = {"id": uuid_to_text(TOPIC_ID), "configs": {}, "count": 1, "partitions": [row]}
-    assert layout.decode_topic("t", [layout.encode(header)]) == TopicImage("t", TOPIC_ID, (partition,), {})
+    assert topic_nodes.decode_topic("t", [json_values.encode(header)]) == TopicImage("t", TOPIC_ID, (partition,), {})
 
 
 def test_a_partition_that_is_not_reassigned_takes_no_more_space_than_before() -> None:
     (node,) = stored(TopicImage("t", TOPIC_ID, (PLAIN,)))
-    assert layout.decode(node)["partitions"] == [[[1, 2], [1], 1, 3, 4]]
-    assert "former_brokers" not in layout.decode(node)
+    assert json_values.decode(node)["partitions"] == [[[1, 2], [1], 1, 3, 4]]
+    assert "former_brokers" not in json_values.decode(node)
 
 
 def test_the_node_of_a_broker_has_its_incarnation() -> None:
-    path = layout.broker_path(TWO, 10)
+    path = broker_nodes.broker_path(TWO, 10)
     assert path == "/brokers/ids/2-10"
-    assert layout.registered_as(path.rpartition("/")[2]) == (TWO, 10)
+    assert broker_nodes.registered_as(path.rpartition("/")[2]) == (TWO, 10)
     registration = BrokerRegistration(TWO, 9, (), "rack", True, (HERE,), 10)
-    assert layout.decode_registration(TWO, 10, 9, layout.encode_registration(registration)) == registration
+    assert broker_nodes.decode_registration(TWO, 10, 9, broker_nodes.encode_registration(registration)) == registration
 
 
 def test_a_deleted_topic_is_also_removed_by_brokers_whose_replicas_were_reassigned_before() -> None:
     topic = TopicImage("t", TOPIC_ID, (PLAIN,), {}, (THREE,))
-    *_, record = layout.deletion(topic)
+    *_, record = topic_nodes.deletion(topic)
     assert isinstance(record, Create)
-    assert layout.decode_deleted(uuid_to_text(TOPIC_ID), record.value).brokers == (ONE, TWO, THREE)
+    assert topic_nodes.decode_deleted(uuid_to_text(TOPIC_ID), record.value).brokers == (ONE, TWO, THREE)
 
 
 def test_a_replica_has_left_only_if_the_image_knows_the_partition_and_does_not_name_the_broker() -> None:

@@ -15,10 +15,10 @@ from kaspar.controller.events import TopicReference as Named
 from kaspar.controller.fence import retried
 from kaspar.controller.registration import register_broker
 from kaspar.controller.shell import ControllerShell
-from kaspar.metadata import layout
 from kaspar.metadata.faults import Fault, FaultyStore
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.images import ImageUpdate
+from kaspar.metadata.layout import topic_nodes
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.sqlite import SqliteMetadata
 from kaspar.metadata.store import DamagedStore, Delete, Node, Store, UnknownOutcome, Watcher
@@ -167,7 +167,7 @@ def test_a_store_that_lacks_nodes_is_damaged(tmp_path: Path) -> None:
         writer = Writer(metadata, 0)
         await writer.start()
         store = metadata.connect()
-        await store.transact([Delete(f"{layout.topic_path('large')}/2")])
+        await store.transact([Delete(f"{topic_nodes.topic_path('large')}/2")])
         with pytest.raises(DamagedStore, match="large/2"):
             await load_image(store)
         await writer.shell.stop()

@@ -17,9 +17,10 @@ from kaspar.controller.events import TopicReference as Named
 from kaspar.controller.fence import Fence
 from kaspar.controller.registration import register_broker
 from kaspar.controller.shell import ControllerShell
-from kaspar.metadata import layout, nodes
+from kaspar.metadata import nodes
 from kaspar.metadata.faults import Fault, FaultyStore
 from kaspar.metadata.image import ClusterImage
+from kaspar.metadata.layout import broker_nodes, json_values, store_paths, topic_nodes
 from kaspar.metadata.loading import StoreIncomplete, load_image, prepare_store
 from kaspar.metadata.moved_mark import MovedMark, StoreMoved
 from kaspar.metadata.moving import MoveRefused, move, plan_move, refuse_unmoved, undo_move
@@ -73,7 +74,7 @@ class Stores:
         return True
 
 
-COUNTED_ANEW = {layout.BROKER_EPOCHS, layout.incarnations_path(BrokerId(1))}
+COUNTED_ANEW = {store_paths.BROKER_EPOCHS, broker_nodes.incarnations_path(BrokerId(1))}
 
 
 async def work_on(metadata: SqliteMetadata, *work: ControllerEvent[Any], clean_start: bool = True) -> None:
@@ -98,10 +99,13 @@ async def fill(metadata: SqliteMetadata) -> None:
     store = metadata.connect()
     await store.transact(
         [
-            Put(layout.PRODUCER_IDS, layout.encode(3000)),
-            Create(layout.resource_path(layout.BROKER_CONFIGS, "1"), layout.encode({"log.retention.ms": "5000"})),
-            Create(layout.resource_path(layout.GROUP_CONFIGS, "a/b"), layout.encode({"x": "y"})),
-            Create(f"{layout.BROKER_DIRECTORIES}/1", b"{}"),
+            Put(store_paths.PRODUCER_IDS, json_values.encode(3000)),
+            Create(
+                store_paths.resource_path(store_paths.BROKER_CONFIGS, "1"),
+                json_values.encode({"log.retention.ms": "5000"}),
+            ),
+            Create(store_paths.resource_path(store_paths.GROUP_CONFIGS, "a/b"), json_values.encode({"x": "y"})),
+            Create(f"{store_paths.BROKER_DIRECTORIES}/1", b"{}"),
         ]
     )
     await store.close()
@@ -170,7 +174,7 @@ def test_everything_is_copied_and_the_embedded_store_is_closed_to_brokers(tmp_pa
         copy = await read_nodes(both.target.connect())
         assert {path for path, value in everything.items() if copy.pop(path) != value} == COUNTED_ANEW
         assert not copy
-        assert await both.target.connect().get(layout.MOVING) is None
+        assert await both.target.connect().get(store_paths.MOVING) is None
         assert await both.target_usable()
         await both.source.close()
         with pytest.raises(StoreMoved, match=rf"was moved to ZooKeeper: set zookeeper.connect={CONNECT} .*--undo"):
@@ -252,7 +256,7 @@ def test_transactions_stay_within_the_limit(tmp_path: Path) -> None:
     values = {f"/topics/{number:02}": bytes(MAX_TRANSACTION_BYTES // 7) for number in range(40)}
     values["/topics/full"] = bytes(MAX_TRANSACTION_BYTES - 300)
     changes = nodes.changes_between(values, {})
-    guard = Create(layout.MOVING, b"x" * 22)
+    guard = Create(store_paths.MOVING, b"x" * 22)
     transactions = list(nodes.in_transactions(changes, guard))
     for transaction in transactions:
         check_size([guard, *transaction])
@@ -282,7 +286,7 @@ def test_interrupted_move_continues_and_never_leaves_two_usable_stores(tmp_path:
                 is_finished = number == len(target.transactions) - 1 and await both.target_usable()
                 assert await both.source_usable() + await both.target_usable() <= 1
                 if not is_finished:
-                    assert await both.target.connect().get(layout.MOVING) is not None or number == 0
+                    assert await both.target.connect().get(store_paths.MOVING) is not None or number == 0
                 await both.move()
             assert not await both.source_usable()
             assert await both.target_usable()
@@ -348,7 +352,7 @@ def test_another_cluster_is_refused_and_both_are_named(tmp_path: Path) -> None:
 
 def test_begun_move_of_another_cluster_is_refused(tmp_path: Path) -> None:
     async def scenario(both: Stores) -> None:
-        await both.target.connect().transact([Create(layout.MOVING, b"otherClusterOtherClust")])
+        await both.target.connect().transact([Create(store_paths.MOVING, b"otherClusterOtherClust")])
         with pytest.raises(MoveRefused, match="has the cluster otherClusterOtherClust"):
             await both.move()
 
@@ -441,7 +445,7 @@ def test_plan_changes_nothing(tmp_path: Path) -> None:
 def test_copy_that_reads_differently_leaves_the_embedded_store_as_it_is(tmp_path: Path) -> None:
     class Forgetful(FaultyStore):
         async def transact(self, operations: Sequence[Operation]) -> None:
-            kept = [each for each in operations if each.path != layout.topic_path("small")]
+            kept = [each for each in operations if each.path != topic_nodes.topic_path("small")]
             await super().transact(kept)
 
     async def scenario(both: Stores) -> None:

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import cast
 
 from kaspar.base.ids import BrokerId, LeaderEpoch, TopicPartition, random_uuid
-from kaspar.metadata import PartitionImage, SqliteMetadata, Store, TopicImage, layout
+from kaspar.metadata import PartitionImage, SqliteMetadata, Store, TopicImage
+from kaspar.metadata.layout import topic_nodes
 from kaspar.metadata.loading import prepare_store
 from kaspar.metadata.store import UnknownOutcome
 from kaspar.metadata.stored_topics import StoredTopics
@@ -24,7 +25,7 @@ def test_a_partition_is_gone_if_the_store_has_no_such_topic_or_it_has_fewer_part
         metadata = await SqliteMetadata.open(tmp_path)
         store = metadata.connect()
         await prepare_store(store)
-        await store.transact(layout.topic_change(None, TopicImage("t", random_uuid(), (ONE, ONE))))
+        await store.transact(topic_nodes.topic_change(None, TopicImage("t", random_uuid(), (ONE, ONE))))
         asked = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 2), TopicPartition("gone", 0)]
         assert await lacks(lambda: store, *asked) == [False, False, True, True]
         await store.close()

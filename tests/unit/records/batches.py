@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from kaspar.base.varints import append_varlong
 from kaspar.records import Codec, Record, build_batch, set_crc
-from kaspar.records.builder import _append_varint
 from kaspar.records.deflate import deflate
 from kaspar.records.layout import HEADER
 
@@ -23,7 +23,7 @@ def some_records(count: int = 10, value_size: int = 50) -> list[Record]:
 
 def varint(number: int) -> bytes:
     target = bytearray()
-    _append_varint(target, number)
+    append_varlong(target, number)
     return bytes(target)
 
 

@@ -26,8 +26,9 @@ from kaspar.broker.cluster.signs_of_life import has_ended
 from kaspar.broker.security.between_brokers import ConnectToBroker, connect_in_the_clear
 from kaspar.controller.channel import Channel
 from kaspar.controller.fence import NoLongerController, vacate_seat
-from kaspar.metadata import AdvertisedEndpoint, ClusterImage, Store, layout
+from kaspar.metadata import AdvertisedEndpoint, ClusterImage, Store
 from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
+from kaspar.metadata.layout import controller_nodes, store_paths
 from kaspar.metadata.store import AccessDenied, Node, StoreError
 
 log = get_log(__name__)
@@ -237,9 +238,9 @@ class Membership:
     async def _follow_or_control_once(self, store: ClusterStore) -> None:
         """Return when the seat has changed, or should have."""
         changed = asyncio.Event()
-        fence = await store.get(layout.FENCE)  # before the seat: whoever has the seat then puts it afterwards
-        seat = await store.get(layout.CONTROLLER_SEAT, lambda path: changed.set())
-        if seat is None and fence is not None and not layout.may_claim(fence.value, self._broker_id):
+        fence = await store.get(store_paths.FENCE)  # before the seat: whoever has the seat then puts it afterwards
+        seat = await store.get(store_paths.CONTROLLER_SEAT, lambda path: changed.set())
+        if seat is None and fence is not None and not controller_nodes.may_claim(fence.value, self._broker_id):
             with contextlib.suppress(TimeoutError):  # the seat stays vacant: the other one is not up after all
                 async with asyncio.timeout(SUCCESSOR_WITHIN_S):
                     await changed.wait()
@@ -253,7 +254,7 @@ class Membership:
             await self._follow(store, seat, changed)
 
     async def _follow(self, store: ClusterStore, seat: Node, changed: asyncio.Event) -> None:
-        controller_id, address = layout.decode_seat(seat.value)
+        controller_id, address = controller_nodes.decode_seat(seat.value)
         assert address is not None, "controllers of a cluster have an address"
         heard_at = -math.inf if self._remote is None else self._remote.heard_at  # of an earlier controller
         remote = self._remote = RemoteController(
@@ -281,9 +282,9 @@ class Membership:
 
     async def _vacate_if_dead(self, store: ClusterStore, seat: Node) -> None:
         """In this order: if the seat changes after the fence was read, the fence has another version, too."""
-        controller_id, address = layout.decode_seat(seat.value)
-        fence = await store.get(layout.FENCE)
-        now = await store.get(layout.CONTROLLER_SEAT)
+        controller_id, address = controller_nodes.decode_seat(seat.value)
+        fence = await store.get(store_paths.FENCE)
+        now = await store.get(store_paths.CONTROLLER_SEAT)
         if fence is None or now is None or now.created != seat.created or address is None:
             return
         if await has_ended(*address):

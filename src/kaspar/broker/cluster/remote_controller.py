@@ -19,7 +19,7 @@ from kaspar.controller.shell import Committed
 from kaspar.metadata.deltas import apply_delta, decode_delta
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.images import ImageUpdate, ImageVersion
-from kaspar.metadata.layout import Address
+from kaspar.metadata.layout.controller_nodes import Address
 from kaspar.protocol.messages.follow_image import FollowImageRequest, FollowImageResponse
 from kaspar.protocol.messages.submit_event import SubmitEventRequest, SubmitEventResponse
 

@@ -16,7 +16,7 @@ from kaspar.network.outgoing import Buffers
 from kaspar.network.recognition import HandledRequest, KnownRequest
 from kaspar.network.responses import encode_response
 from kaspar.protocol import codec
-from kaspar.protocol.core import wire
+from kaspar.protocol.codec import compact_string
 from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -71,7 +71,7 @@ class KnownHeartbeat:
         self._groups = groups
         self._client = client
         self._request = request
-        names = _compact_string(request.group_id) + _compact_string(request.member_id)
+        names = compact_string(request.group_id) + compact_string(request.member_id)
         self._epoch_at = header.body_position + len(names)
         self._size = len(frame)
         self._key = bytes(frame[:_KEY_AND_VERSION])
@@ -169,9 +169,3 @@ def _start_of_response(version: int, member_id: str) -> bytes:
     ends_with = bytes(_EPOCH_AND_INTERVAL.size) + _NO_ASSIGNMENT
     assert encoded.endswith(ends_with)
     return bytes(encoded[_SIZE_AND_CORRELATION_ID.size : -len(ends_with)])
-
-
-def _compact_string(text: str) -> bytes:
-    out = bytearray()
-    wire.write_string(out, text, True)
-    return bytes(out)

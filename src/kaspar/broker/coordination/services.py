@@ -6,11 +6,11 @@ from typing import Protocol
 
 from kaspar.base.clock import Clock
 from kaspar.base.ids import TopicPartition
-from kaspar.broker.coordination.timers import Timers
 from kaspar.broker.metrics.topics import BrokerTopicMetrics
 from kaspar.broker.partitions import Partitions
 from kaspar.broker.produce.appender import Appender
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads
+from kaspar.broker.timers import Timers
 from kaspar.controller.events import CreatedTopic, CreateTopics
 from kaspar.coordination import Now
 from kaspar.metadata.images import ImageSource

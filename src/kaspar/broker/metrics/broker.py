@@ -2,8 +2,8 @@
 
 from kaspar.base.metrics import Counter, Histogram
 from kaspar.base.stalls import LoopStalls
-from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.metrics.topics import BrokerTopicMetrics
+from kaspar.broker.telemetry.stats import ClientMetricsStats
 from kaspar.controller.metrics import ControllerMetrics
 from kaspar.network.request_metrics import RequestMetricsByApi
 

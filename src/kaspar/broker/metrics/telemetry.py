@@ -9,11 +9,11 @@ from itertools import accumulate
 from typing import Final
 
 from kaspar.base.exposition import CHUNK_LINES, Family, Kind, is_selected
-from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.view import TelemetryView
 from kaspar.broker.telemetry.otlp import Buckets, PointKind
 from kaspar.broker.telemetry.series import PREFIX, split_key
+from kaspar.broker.telemetry.stats import ClientMetricsStats
 
 _MBEAN: Final = "kafka.server:type=client-metrics"
 _HELP: Final = "Pushed by clients (KIP-714)."

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from kaspar.base.errors import MalformedBytes
+from kaspar.base.varints import read_uvarint
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES: Final = 10
@@ -44,14 +45,11 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
     """The number, and where it ends."""
-    if position < len(message) and message[position] < 0x80:  # as most are
-        return message[position], position + 1
-    number = 0
-    for shift, octet in enumerate(message[position : position + _MAX_VARINT_BYTES]):
-        number |= (octet & 0x7F) << 7 * shift
-        if octet < 0x80:
-            return number & 0xFFFF_FFFF_FFFF_FFFF, position + shift + 1
-    raise MalformedBytes("a protobuf number does not end")
+    read = read_uvarint(message, position, _MAX_VARINT_BYTES)
+    if read is None:
+        raise MalformedBytes("a protobuf number does not end")
+    number, position = read
+    return number & 0xFFFF_FFFF_FFFF_FFFF, position
 
 
 def messages(message: bytes, number: int) -> Iterator[bytes]:

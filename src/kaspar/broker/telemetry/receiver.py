@@ -14,11 +14,11 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.base.log import get_log
-from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.services import CurrentSettings
 from kaspar.broker.telemetry.clients import ClientInstance
 from kaspar.broker.telemetry.otlp import read_metrics
 from kaspar.broker.telemetry.series import ClientSeries, Series, Updated, client_labels, updated
+from kaspar.broker.telemetry.stats import ClientMetricsStats
 from kaspar.broker.telemetry.subscriptions import Subscribed
 from kaspar.network.large_requests import RunBlocking
 from kaspar.records.codec import Codec

@@ -7,13 +7,13 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, random_uuid
-from kaspar.broker.coordination.timers import Timers
-from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.services import CurrentSettings
 from kaspar.broker.telemetry.clients import ClientInstance, ClientInstances
 from kaspar.broker.telemetry.receiver import TelemetryReceiver
 from kaspar.broker.telemetry.series import ClientSeries
+from kaspar.broker.telemetry.stats import ClientMetricsStats
 from kaspar.broker.telemetry.subscriptions import ClientAttributes, Subscribed, Subscriptions
+from kaspar.broker.timers import Timers
 from kaspar.metadata.images import ImageSource
 from kaspar.network.api import RequestContext
 from kaspar.network.connected_client import MAX_NAME_LENGTH, ConnectedClient

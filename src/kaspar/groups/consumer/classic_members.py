@@ -14,10 +14,7 @@ from kaspar.groups.classic.refusals import join_refused
 from kaspar.groups.consumer.departures import fence, loaded, session_timeout_ms, static_member
 from kaspar.groups.consumer.member import Member
 from kaspar.groups.consumer.membership import ConsumerMembership
-from kaspar.groups.consumer.states import MemberState
-from kaspar.groups.consumer.update import MemberUpdate, PatternChange
-from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE, GroupClient, GroupTimer
-from kaspar.groups.migration import (
+from kaspar.groups.consumer.migration import (
     DOWNGRADED,
     DOWNGRADED_AND_REBALANCES,
     classic_metadata,
@@ -25,6 +22,9 @@ from kaspar.groups.migration import (
     may_downgrade,
     named_partitions,
 )
+from kaspar.groups.consumer.states import MemberState
+from kaspar.groups.consumer.update import MemberUpdate, PatternChange
+from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE, GroupClient, GroupTimer
 from kaspar.protocol.consumer_protocol import read_subscription, version_of, write_assignment
 from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

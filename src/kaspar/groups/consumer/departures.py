@@ -7,11 +7,11 @@ from kaspar.base.log import get_log
 from kaspar.coordination import Decision, Now, StoredRecord
 from kaspar.groups.consumer.member import LEAVES_FOR_A_WHILE, NOTHING_OWNED, Member
 from kaspar.groups.consumer.membership import ConsumerMembership
+from kaspar.groups.consumer.migration import DOWNGRADED_AND_REBALANCES, downgrade_records, may_downgrade
 from kaspar.groups.consumer.records import current_record, epoch_record, member_tombstones, pattern_tombstone
 from kaspar.groups.consumer.states import MemberState
 from kaspar.groups.consumer.timers import JOIN, REVOCATION, SESSION, SYNC
 from kaspar.groups.group import GroupTimer, fenced_instance
-from kaspar.groups.migration import DOWNGRADED_AND_REBALANCES, downgrade_records, may_downgrade
 from kaspar.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -14,11 +14,11 @@ from kaspar.groups.consumer import pattern_resolution
 from kaspar.groups.consumer.departures import session_timeout_ms, static_member
 from kaspar.groups.consumer.member import JOINS, LEAVES, LEAVES_FOR_A_WHILE, Member, OwnedPartitions
 from kaspar.groups.consumer.membership import ConsumerMembership
+from kaspar.groups.consumer.migration import upgrade_records
 from kaspar.groups.consumer.states import MemberState
 from kaspar.groups.consumer.update import MemberUpdate, PatternChange
 from kaspar.groups.context import ShardContext
 from kaspar.groups.group import GroupClient, unknown_member
-from kaspar.groups.migration import upgrade_records
 from kaspar.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from kaspar.coordination import StoredRecord
 from kaspar.groups.consumer.member import LEAVES, NO_PARTITIONS, NOTHING_OWNED, Member, Partitions
-from kaspar.groups.consumer.metadata_hash import NO_METADATA
 from kaspar.groups.consumer.records import group_tombstones, read_target, with_current, with_metadata
 from kaspar.groups.consumer.states import GroupState
+from kaspar.groups.metadata_hash import NO_METADATA
 from kaspar.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

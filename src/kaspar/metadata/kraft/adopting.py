@@ -20,7 +20,6 @@ from kaspar.acls.acl import Acl
 from kaspar.base.errors import KasparError, MalformedBytes
 from kaspar.base.ids import BrokerId
 from kaspar.config import BrokerConfig
-from kaspar.metadata import layout
 from kaspar.metadata.directories import remember_directories
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.kraft.folder import find_metadata_log, read_folder
@@ -30,6 +29,16 @@ from kaspar.metadata.kraft.plan import AdoptionPlan, plan_adoption
 from kaspar.metadata.kraft.quorum_state import allow_kafka, forbid_kafka, is_adopted, known_voters
 from kaspar.metadata.kraft.state import KRaftState
 from kaspar.metadata.kraft.unread_groups import find_unread_groups
+from kaspar.metadata.layout import (
+    acl_nodes,
+    cluster_nodes,
+    config_nodes,
+    credential_nodes,
+    first_nodes,
+    quota_nodes,
+    store_paths,
+    topic_nodes,
+)
 from kaspar.metadata.loading import load_image
 from kaspar.metadata.nodes import in_transactions
 from kaspar.metadata.sqlite import FILE_NAME, SqliteMetadata
@@ -91,7 +100,7 @@ class Adoption:
         if stores == [os.fspath(self._folder)]:
             metadata = await SqliteMetadata.open(self._folder, even_if_moved=True)
             try:
-                if await metadata.connect().get(layout.ADOPTED) is not None:
+                if await metadata.connect().get(store_paths.ADOPTED) is not None:
                     return True
             finally:
                 await metadata.close()
@@ -157,18 +166,18 @@ class Adoption:
 
     async def _fill(self, store: Store, plan: AdoptionPlan) -> None:
         image = plan.image
-        operations: list[Operation] = [*layout.bootstrap_nodes(), layout.first_features(image.features)]
+        operations: list[Operation] = [*first_nodes.bootstrap_nodes(), first_nodes.first_features(image.features)]
         for topic in image.topics.values():
-            operations += layout.topic_change(None, topic)
-        operations += map(layout.deleted_node, image.deleted_topics.values())
-        for name, folder in layout.CONFIG_FOLDERS.items():
+            operations += topic_nodes.topic_change(None, topic)
+        operations += map(topic_nodes.deleted_node, image.deleted_topics.values())
+        for name, folder in config_nodes.CONFIG_FOLDERS.items():
             for resource, configs in getattr(image, name).items():
-                operations += layout.config_change(folder, resource, None, configs)
+                operations += config_nodes.config_change(folder, resource, None, configs)
         operations += _security_nodes(image)
-        operations += layout.producer_id_change(image.next_producer_id)
-        operations += layout.features_change(image.features, image.features_epoch)
-        operations.append(layout.adopted_from(self.metadata_log))
-        operations.append(Create(layout.CLUSTER_ID, image.cluster_id.encode()))
+        operations += cluster_nodes.producer_id_change(image.next_producer_id)
+        operations += cluster_nodes.features_change(image.features, image.features_epoch)
+        operations.append(first_nodes.adopted_from(self.metadata_log))
+        operations.append(Create(store_paths.CLUSTER_ID, image.cluster_id.encode()))
         for transaction in in_transactions(operations):
             await store.transact(transaction)
         await remember_directories(store, self._node_id, plan.directories)
@@ -178,8 +187,8 @@ class Adoption:
         try:
             store = metadata.connect()
             mark = await metadata.moved_mark()
-            fence = await store.get(layout.FENCE)
-            is_used = fence is None or fence.version > 0 or bool(await store.children(layout.BROKER_INCARNATIONS))
+            fence = await store.get(store_paths.FENCE)
+            is_used = fence is None or fence.version > 0 or bool(await store.children(store_paths.BROKER_INCARNATIONS))
         finally:
             await metadata.close()
         if mark is not None:
@@ -206,12 +215,12 @@ class Adoption:
 def _security_nodes(image: ClusterImage) -> Iterator[Operation]:
     buckets: dict[str, dict[str, Acl]] = {}
     for acl_id, acl in image.acls.items():
-        buckets.setdefault(layout.acl_bucket(acl_id), {})[acl_id] = acl
+        buckets.setdefault(acl_nodes.acl_bucket(acl_id), {})[acl_id] = acl
     for bucket, acls in buckets.items():
-        yield from layout.acls_change(bucket, {}, acls)
+        yield from acl_nodes.acls_change(bucket, {}, acls)
     for user, credentials in image.scram_credentials.items():
-        yield from layout.scram_change(user, {}, credentials)
+        yield from credential_nodes.scram_change(user, {}, credentials)
     for token in image.delegation_tokens.values():
-        yield from layout.token_change(token, is_new=True)
+        yield from credential_nodes.token_change(token, is_new=True)
     for entity, limits in image.client_quotas.items():
-        yield from layout.quota_change(entity, None, limits)
+        yield from quota_nodes.quota_change(entity, None, limits)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kazoo.exceptions import NoNodeError
 from kazoo.security import ACL
 
-from kaspar.metadata import layout
+from kaspar.metadata.layout import first_nodes, store_paths
 from kaspar.metadata.zookeeper.backend import ZooKeeperStore
 from kaspar.metadata.zookeeper.node_acls import acls_of
 from kaspar.metadata.zookeeper.refusals import DEFINITE, other_refusal
@@ -47,7 +47,12 @@ async def set_all_acls(store: ZooKeeperStore, *, is_secure: bool) -> Migrated:
 
 
 def _top_paths() -> list[str]:
-    paths = [*(node.path for node in layout.bootstrap_nodes()), layout.FEATURES, layout.MOVING, layout.ADOPTED]
+    paths = [
+        *(node.path for node in first_nodes.bootstrap_nodes()),
+        store_paths.FEATURES,
+        store_paths.MOVING,
+        store_paths.ADOPTED,
+    ]
     return sorted({f"/{path.split('/')[1]}" for path in paths})
 
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from kaspar.metadata import layout
+from kaspar.metadata.layout import store_paths
 
-SENSITIVE: Final = (layout.SCRAM, layout.TOKENS, "/configs", layout.CLIENT_QUOTAS)
+SENSITIVE: Final = (store_paths.SCRAM, store_paths.TOKENS, "/configs", store_paths.CLIENT_QUOTAS)
 """What only brokers may read. Kafka's paths are those of settings of users and brokers, and of delegation tokens."""
 
 

@@ -19,9 +19,9 @@ from kaspar.base.errors import ErrorCode, MalformedBytes
 from kaspar.base.ids import NO_EPOCH
 from kaspar.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from kaspar.records.batch import iter_headers
-from kaspar.records.core.batch_selection import BatchSelector, offset_behind
 from kaspar.records.reader import iter_batch
 from kaspar.records.record import Record
+from kaspar.records.selection import BatchSelector, offset_behind
 
 _READ_COMMITTED: Final = 1
 _NO_SUCH_TOPIC: Final = frozenset(

@@ -6,7 +6,8 @@ records that cannot be decoded stop the query or go to the dead-letter topic. Sp
 of which only parse options: so nothing of a codec or of a task is loaded before it is used.
 """
 
-from kaspar.spark.formats.declared import Field, FormatOptions, decoder_of
+from kaspar.spark.formats.declared import Field, FormatOptions
+from kaspar.spark.formats.declared_decoders import decoder_of
 from kaspar.spark.formats.decoder import Decoded, Decoder
 
 __all__ = ["Decoded", "Decoder", "Field", "FormatOptions", "decoder_of"]

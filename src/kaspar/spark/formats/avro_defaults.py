@@ -3,6 +3,7 @@
 import struct
 from typing import Any
 
+from kaspar.base.varints import varlong
 from kaspar.schemas.avro.types import Array, AvroType, Enumeration, Field, Fixed, Map, Record, Union
 from kaspar.spark.kafka_settings import InvalidOption
 
@@ -88,13 +89,3 @@ def _latin(text: str) -> bytes:
         return text.encode("latin-1")
     except UnicodeEncodeError:
         raise _Unfit from None
-
-
-def varlong(number: int) -> bytes:
-    raw = (number << 1) ^ (number >> 63)
-    written = bytearray()
-    while raw > 0x7F:
-        written.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    written.append(raw)
-    return bytes(written)

@@ -16,7 +16,8 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.records.record import Record
 from kaspar.spark.formats.dead_letters import DeadLetter, DeadLetters, DeadLetterTopic
-from kaspar.spark.formats.declared import DeclaredFormats, Field, decoder_of
+from kaspar.spark.formats.declared import Field
+from kaspar.spark.formats.declared_decoders import DeclaredFormats, decoder_of
 from kaspar.spark.formats.decoder import Decoder
 from kaspar.spark.kafka_settings import ConnectionSettings
 

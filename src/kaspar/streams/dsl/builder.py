@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kaspar.streams.dsl.kstream import KStream
-from kaspar.streams.dsl.ktable import GlobalKTable, KTable
+from kaspar.streams.dsl.handles import GlobalKTable
 from kaspar.streams.dsl.materialized import Materialized
+from kaspar.streams.dsl.streams_and_tables import KStream, KTable
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators.stateless import relax_null_keys
 from kaspar.streams.operators.tables import TableSource

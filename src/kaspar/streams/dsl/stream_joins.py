@@ -1,9 +1,9 @@
 """KStream.join, left_join and outer_join: with a stream, a table or a global table (Kafka's KStreamImplJoin)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias
 
-from kaspar.streams.dsl.ktable import GlobalKTable, KTable
+from kaspar.streams.dsl.handles import GlobalKTable, Stream, StreamHandle, TableHandle
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators.stream_joins import JoinWindow, StreamJoin
 from kaspar.streams.operators.stream_table_joins import StreamGlobalTableJoin, StreamTableJoin
@@ -15,15 +15,12 @@ from kaspar.streams.topology.endpoints import Repartition
 from kaspar.streams.topology.node import PassThrough
 from kaspar.streams.windows import JoinWindows
 
-if TYPE_CHECKING:
-    from kaspar.streams.dsl.kstream import KStream
-
 Kind: TypeAlias = Literal["inner", "left", "outer"]
 
 
 def join(
-    stream: "KStream",
-    other: "KStream | KTable | GlobalKTable",
+    stream: Stream,
+    other: StreamHandle | TableHandle | GlobalKTable,
     joiner: Callable[..., Any],
     windows: JoinWindows | None = None,
     *,
@@ -35,35 +32,33 @@ def join(
     store_name: str | None = None,
     key_selector: Callable[[Any, Any], Any] | None = None,
     name: str | None = None,
-) -> "KStream":
-    from kaspar.streams.dsl.kstream import KStream
-
+) -> Stream:
     if not callable(joiner):
         raise TopologyError(f"A join needs a function of both values as joiner, not {joiner!r}.")
-    stream = _with_serdes(stream, key_serde, value_serde)
-    if isinstance(other, KStream):
+    stream = stream.with_serdes(key_serde, value_serde)
+    if isinstance(other, StreamHandle):
         _refuse("two streams", key_selector=key_selector)
-        other = _with_serdes(other, key_serde, other_value_serde)
+        other = other.with_serdes(key_serde, other_value_serde)
         return _StreamStreamJoin(stream, other, joiner, windows, kind, with_key, store_name, name).build()
-    with_what = "a stream with a table" if isinstance(other, KTable) else "a stream with a global table"
-    if not isinstance(other, KTable | GlobalKTable):
+    with_what = "a stream with a table" if isinstance(other, TableHandle) else "a stream with a global table"
+    if not isinstance(other, TableHandle | GlobalKTable):
         raise TopologyError(f"A stream is joined with a stream, a table or a global table, not with {other!r}.")
     _refuse(with_what, windows=windows, store_name=store_name, other_value_serde=other_value_serde)
     if kind == "outer":
         raise TopologyError(f"There is no outer join of {with_what}: its changes emit nothing. Use left_join().")
-    if isinstance(other, KTable):
+    if isinstance(other, TableHandle):
         _refuse(with_what, key_selector=key_selector)
         return _join_table(stream, other, joiner, kind, with_key, name)
     return _join_global_table(stream, other, joiner, kind, with_key, key_selector, name)
 
 
-class _StreamStreamJoin:
+class _StreamStreamJoin(Generic[Stream]):
     """The steps of one join. Their names and those of the stores are Kafka's."""
 
     def __init__(
         self,
-        stream: "KStream",
-        other: "KStream",
+        stream: Stream,
+        other: StreamHandle,
         joiner: Callable[..., Any],
         windows: JoinWindows | None,
         kind: Kind,
@@ -77,7 +72,8 @@ class _StreamStreamJoin:
                 f"not {windows!r}."
             )
         check_same_builder(stream, other)
-        self._sides = stream, other
+        self._stream = stream
+        self._sides: tuple[StreamHandle, StreamHandle] = stream, other
         self._graph = stream.graph
         self._joiner = joiner
         self._windows = windows
@@ -87,9 +83,7 @@ class _StreamStreamJoin:
         self._name = name
         self._key_serde = stream.key_serde or other.key_serde
 
-    def build(self) -> "KStream":
-        from kaspar.streams.dsl.kstream import KStream
-
+    def build(self) -> Stream:
         graph, (left, right) = self._graph, self._sides
         left = repartitioned(left, self._name and f"{self._name}-left")
         right = repartitioned(right, self._name and f"{self._name}-right")
@@ -129,12 +123,12 @@ class _StreamStreamJoin:
         if waiting is not None:
             graph.add_store(waiting, joins)
         node = graph.add(PassThrough(merged), joins)
-        return KStream(graph, node, self._key_serde)
+        return self._stream.at(node, self._key_serde)
 
     def _step(self, suffix: str, prefix: str) -> str:
         return self._graph.new_name(prefix, self._name, suffix if self._name is not None else "")
 
-    def _window_store(self, made: str, suffix: str, side: "KStream") -> StoreSpec:
+    def _window_store(self, made: str, suffix: str, side: StreamHandle) -> StoreSpec:
         return StoreSpec(
             name=f"{made if self._store_name is None else self._store_name + suffix}-store",
             kind=WINDOW,
@@ -162,14 +156,12 @@ class _StreamStreamJoin:
 
 
 def _join_table(
-    stream: "KStream", table: KTable, joiner: Callable[..., Any], kind: Kind, with_key: bool, name: str | None
-) -> "KStream":
-    from kaspar.streams.dsl.kstream import KStream
-
+    stream: Stream, table: TableHandle, joiner: Callable[..., Any], kind: Kind, with_key: bool, name: str | None
+) -> Stream:
     check_same_builder(stream, table)
     graph, prefix = stream.graph, "KSTREAM-LEFTJOIN-" if kind == "left" else "KSTREAM-JOIN-"
     if stream.key_serde is None:
-        stream = _with_serdes(stream, table.key_serde, None)
+        stream = stream.with_serdes(table.key_serde, None)
     stream = repartitioned(stream, name)
     node = StreamTableJoin(
         graph.new_name(prefix, name), table.node, joiner, with_key=with_key, keeps_unmatched=kind == "left"
@@ -177,20 +169,18 @@ def _join_table(
     node.input_serdes = stream.key_serde, stream.value_serde
     graph.add(node, [stream.node])
     graph.connect(node, *table.node.getter_stores())
-    return KStream(graph, node, stream.key_serde)
+    return stream.at(node, stream.key_serde)
 
 
 def _join_global_table(
-    stream: "KStream",
+    stream: Stream,
     table: GlobalKTable,
     joiner: Callable[..., Any],
     kind: Kind,
     with_key: bool,
     key_selector: Callable[[Any, Any], Any] | None,
     name: str | None,
-) -> "KStream":
-    from kaspar.streams.dsl.kstream import KStream
-
+) -> Stream:
     if key_selector is None or not callable(key_selector):
         raise TopologyError(
             "A join with a global table needs key_selector, a function of key and value that returns the table's key."
@@ -208,39 +198,25 @@ def _join_global_table(
     )
     node.input_serdes = stream.key_serde, stream.value_serde
     stream.graph.add(node, [stream.node])
-    return KStream(stream.graph, node, stream.key_serde, needs_repartition=stream.needs_repartition)
+    return stream.at(node, stream.key_serde, needs_repartition=stream.needs_repartition)
 
 
-def repartitioned(stream: "KStream", name: str | None) -> "KStream":
+def repartitioned(stream: Stream, name: str | None) -> Stream:
     """The stream with each record at the task of its key. Several joins of one stream share its re-partitioning."""
-    from kaspar.streams.dsl.kstream import KStream
-
     base_name = name or stream.node.name
     known = stream.graph.nodes.get(f"{base_name}-repartition")
     if stream.needs_repartition and isinstance(known, Repartition) and known.parents == [stream.node]:
         if (known.key_serde, known.value_serde) == (stream.key_serde, stream.value_serde):
-            return KStream(stream.graph, known, known.key_serde, known.value_serde)
+            return stream.at(known, known.key_serde, known.value_serde)
         raise TopologyError(
             f"Two joins of the stream {stream.node.name} have different serdes: give each join a name with name=."
         )
     return stream.repartitioned(base_name)
 
 
-def check_same_builder(one: "KStream | KTable", other: "KStream | KTable") -> None:
+def check_same_builder(one: StreamHandle, other: StreamHandle | TableHandle) -> None:
     if one.graph is not other.graph:
         raise TopologyError("Both sides of a join must come from the same StreamsBuilder.")
-
-
-def _with_serdes(stream: "KStream", key_serde: Serde[Any] | None, value_serde: Serde[Any] | None) -> "KStream":
-    from kaspar.streams.dsl.kstream import KStream
-
-    return KStream(
-        stream.graph,
-        stream.node,
-        key_serde or stream.key_serde,
-        value_serde or stream.value_serde,
-        needs_repartition=stream.needs_repartition,
-    )
 
 
 def _refuse(joined: str, **options: object) -> None:

@@ -5,8 +5,9 @@ table.suppress(Suppressed.until_time_limit(60_000, BufferConfig.max_records(10_0
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self, TypeVar
 
+from kaspar.streams.dsl.handles import TableHandle
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators.suppress import TableSuppress
 from kaspar.streams.operators.suppression_buffer import BufferLimits, WhenFull
@@ -17,8 +18,7 @@ from kaspar.streams.topology.endpoints import Repartition
 from kaspar.streams.topology.node import Node
 from kaspar.streams.windows import Duration, milliseconds
 
-if TYPE_CHECKING:
-    from kaspar.streams.dsl.ktable import KTable
+Table = TypeVar("Table", bound=TableHandle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,7 @@ class Suppressed:
         return cls(milliseconds(duration, "The time limit"), buffer or BufferConfig.unbounded())
 
 
-def suppress(table: "KTable", suppressed: Suppressed, name: str | None) -> "KTable":
-    from kaspar.streams.dsl.ktable import KTable
-
+def suppress(table: Table, suppressed: Suppressed, name: str | None) -> Table:
     by_window = suppressed.time_limit_ms is None
     wait_ms = _final_after_ms(table.node) if suppressed.time_limit_ms is None else suppressed.time_limit_ms
     step = table.graph.new_name("KTABLE-SUPPRESS-", name)
@@ -95,7 +93,7 @@ def suppress(table: "KTable", suppressed: Suppressed, name: str | None) -> "KTab
     node.input_serdes = table.key_serde, table.value_serde
     table.graph.add(node, [table.node])
     table.graph.add_store(spec, [node])
-    return KTable(table.graph, node, table.key_serde, table.value_serde)
+    return table.at(node, table.key_serde, table.value_serde)
 
 
 def _final_after_ms(node: Node) -> int:

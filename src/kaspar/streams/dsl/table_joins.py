@@ -2,9 +2,9 @@
 doJoinOnForeignKey)."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from kaspar.streams.dsl.ktable import KTable
+from kaspar.streams.dsl.handles import TableHandle
 from kaspar.streams.dsl.materialized import Materialized
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators.foreign_keys import Notify, ResolveResponse, SendSubscription, Subscribe
@@ -16,14 +16,14 @@ from kaspar.streams.serdes import Serde, raw
 from kaspar.streams.stores.kinds import KEY_VALUE
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.topology.endpoints import Repartition
-from kaspar.streams.topology.graph import Graph
 
 Kind: TypeAlias = Literal["inner", "left", "outer"]
+Table = TypeVar("Table", bound=TableHandle)
 
 
 def join(
-    table: KTable,
-    other: KTable,
+    table: Table,
+    other: TableHandle,
     joiner: Callable[..., Any],
     store: str | None,
     *,
@@ -32,7 +32,7 @@ def join(
     value_serde: Serde[Any] | None = None,
     name: str | None = None,
     with_key: bool = False,
-) -> KTable:
+) -> Table:
     _check(table, other, joiner)
     graph, (left, right) = table.graph, (table.node, other.node)
     if kind != "inner":
@@ -67,12 +67,12 @@ def join(
     given = Materialized(store, key_serde, value_serde).or_serdes(table.key_serde or other.key_serde)
     if store is not None:
         graph.add_store(given.key_value_store(graph, ""), [node])
-    return KTable(graph, node, given.key_serde, value_serde)
+    return table.at(node, given.key_serde, value_serde)
 
 
 def foreign_key_join(
-    table: KTable,
-    other: KTable,
+    table: Table,
+    other: TableHandle,
     foreign_key: Callable[..., Any],
     joiner: Callable[..., Any],
     store: str | None,
@@ -83,7 +83,7 @@ def foreign_key_join(
     name: str | None = None,
     with_key: bool = False,
     foreign_key_with_key: bool = False,
-) -> KTable:
+) -> Table:
     """`foreign_key(value)`, or `foreign_key(key, value)` with `foreign_key_with_key` (KIP-1104)."""
     _check(table, other, joiner)
     if not callable(foreign_key):
@@ -101,13 +101,13 @@ def foreign_key_join(
         foreign_key, joiner, is_left_join=kind == "left", with_key=with_key, foreign_key_with_key=foreign_key_with_key
     )
     given = Materialized(store, key_serde, value_serde).or_serdes(table.key_serde)
-    return _as_table(table.graph, result, given, name)
+    return _as_table(table, result, given, name)
 
 
 class _ForeignKeyJoin:
     """The steps of one join: see operators/foreign_keys.py. Names are Kafka's."""
 
-    def __init__(self, left: KTable, right: KTable, name: str | None) -> None:
+    def __init__(self, left: TableHandle, right: TableHandle, name: str | None) -> None:
         self._graph = left.graph
         self._left = left
         self._right = right
@@ -176,8 +176,9 @@ class _ForeignKeyJoin:
         return self._graph.new_name(f"KTABLE-FK-JOIN-{prefix}", self._name, _suffix(self._name, suffix))
 
 
-def _as_table(graph: Graph, step: ResolveResponse, given: Materialized, name: str | None) -> KTable:
+def _as_table(left: Table, step: ResolveResponse, given: Materialized, name: str | None) -> Table:
     """The joined values as a table, which has a store if the program names one, or when somebody needs it."""
+    graph = left.graph
     spec = given.key_value_store(graph, "KTABLE-FK-JOIN-OUTPUT-")
     result = TableSource(
         graph.new_name("KTABLE-FK-JOIN-OUTPUT-", name, _suffix(name, "-result")),
@@ -186,11 +187,11 @@ def _as_table(graph: Graph, step: ResolveResponse, given: Materialized, name: st
         stored=given.name is not None,
     )
     graph.add(result, [step])
-    return KTable(graph, result, given.key_serde, given.value_serde)
+    return left.at(result, given.key_serde, given.value_serde)
 
 
-def _check(table: KTable, other: KTable, joiner: Callable[..., Any]) -> None:
-    if not isinstance(other, KTable):
+def _check(table: TableHandle, other: TableHandle, joiner: Callable[..., Any]) -> None:
+    if not isinstance(other, TableHandle):
         raise TopologyError(f"A table is joined with a table, not with {other!r}.")
     if table.graph is not other.graph:
         raise TopologyError("Both sides of a join must come from the same StreamsBuilder.")

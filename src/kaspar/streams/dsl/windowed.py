@@ -5,9 +5,10 @@ The results are tables with keys `Windowed(key, Window(start, end))`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Generic, Self, TypeAlias
 
-from kaspar.streams.dsl.ktable import KTable
+from kaspar.streams.dsl.groupings import Aggregator, Cogrouping, Grouping, Initializer, count_one, zero
+from kaspar.streams.dsl.handles import Table
 from kaspar.streams.dsl.materialized import Materialized
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators.session_windows import SessionWindowAggregate
@@ -29,38 +30,35 @@ from kaspar.streams.windows import (
     milliseconds,
 )
 
-if TYPE_CHECKING:
-    from kaspar.streams.dsl.grouped import CogroupedKStream, KGroupedStream
-
-Initializer: TypeAlias = Callable[[], Any]
-Aggregator: TypeAlias = Callable[[Any, Any, Any], Any]
 Merger: TypeAlias = Callable[[Any, Any, Any], Any]
 AnyWindows: TypeAlias = TimeWindows | SlidingWindows | SessionWindows
 
 
-def windowed_by(grouped: "KGroupedStream", windows: AnyWindows) -> "WindowedKStream | SessionWindowedKStream":
+def windowed_by(
+    grouped: Grouping[Table], windows: AnyWindows
+) -> "WindowedKStream[Table] | SessionWindowedKStream[Table]":
     if isinstance(windows, SessionWindows):
         return SessionWindowedKStream(grouped, windows)
     return WindowedKStream(grouped, _checked(windows))
 
 
 def windowed_cogroup_by(
-    cogrouped: "CogroupedKStream", windows: AnyWindows
-) -> "WindowedCogroupedKStream | SessionWindowedCogroupedKStream":
+    cogrouped: Cogrouping[Table], windows: AnyWindows
+) -> "WindowedCogroupedKStream[Table] | SessionWindowedCogroupedKStream[Table]":
     if isinstance(windows, SessionWindows):
         return SessionWindowedCogroupedKStream(cogrouped, windows)
     return WindowedCogroupedKStream(cogrouped, _checked(windows))
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedKStream:
+class WindowedKStream(Generic[Table]):
     """A grouped stream by tumbling, hopping or sliding windows (TimeWindowedKStream).
 
     `store` names the store of a result. It keeps windows for their size and grace period, or for `retention` if that is
     longer.
     """
 
-    grouped: "KGroupedStream"
+    grouped: Grouping[Table]
     windows: TimeWindows | SlidingWindows
     emits: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
@@ -76,10 +74,8 @@ class WindowedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         """How many records each key has in each window."""
-        from kaspar.streams.dsl.grouped import count_one, zero
-
         given = Materialized(store, key_serde, value_serde or long())
         return self._table(zero, count_one, given, retention, name, "KSTREAM-AGGREGATE-")
 
@@ -92,7 +88,7 @@ class WindowedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         """`reducer(aggregate, value)` for every value but the first of a key and window."""
         given = Materialized(store, key_serde, value_serde).or_serdes(None, self.grouped.stream.value_serde)
         return self._table(_nothing, _reducing(reducer), given, retention, name, "KSTREAM-REDUCE-")
@@ -107,7 +103,7 @@ class WindowedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         """`aggregator(key, value, aggregate)` for every record, starting from `initializer()` in each window."""
         given = Materialized(store, key_serde, value_serde)
         return self._table(initializer, aggregator, given, retention, name, "KSTREAM-AGGREGATE-")
@@ -120,7 +116,7 @@ class WindowedKStream:
         retention: Duration | None,
         name: str | None,
         prefix: str,
-    ) -> KTable:
+    ) -> Table:
         graph = self.grouped.graph
         spec = _window_store(graph, given.or_serdes(self.grouped.stream.key_serde), self.windows, retention, prefix)
         node = _time_node(graph.new_name(prefix, name), spec, self.windows, initializer, aggregator, self.emits)
@@ -128,11 +124,11 @@ class WindowedKStream:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWindowedKStream:
+class SessionWindowedKStream(Generic[Table]):
     """A grouped stream by sessions. `merger(key, aggregate, other_aggregate)` makes one aggregate of two, when a record
     joins two sessions."""
 
-    grouped: "KGroupedStream"
+    grouped: Grouping[Table]
     windows: SessionWindows
     emits: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
@@ -148,10 +144,8 @@ class SessionWindowedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         """How many records each session has."""
-        from kaspar.streams.dsl.grouped import count_one, zero
-
         given = Materialized(store, key_serde, value_serde or long())
         return self._table(zero, count_one, _sum, given, retention, name, "KSTREAM-AGGREGATE-")
 
@@ -164,7 +158,7 @@ class SessionWindowedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         """`reducer(aggregate, value)` for every value but the first of a session. It merges sessions, too."""
         given = Materialized(store, key_serde, value_serde).or_serdes(None, self.grouped.stream.value_serde)
         aggregator = _reducing(reducer)
@@ -185,7 +179,7 @@ class SessionWindowedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         """`aggregator(key, value, aggregate)` for every record, starting from `initializer()` in each session."""
         given = Materialized(store, key_serde, value_serde)
         return self._table(initializer, aggregator, merger, given, retention, name, "KSTREAM-AGGREGATE-")
@@ -199,7 +193,7 @@ class SessionWindowedKStream:
         retention: Duration | None,
         name: str | None,
         prefix: str,
-    ) -> KTable:
+    ) -> Table:
         graph = self.grouped.graph
         spec = _session_store(graph, given.or_serdes(self.grouped.stream.key_serde), self.windows, retention, prefix)
         if self.emits is EmitStrategy.ON_WINDOW_CLOSE:
@@ -212,10 +206,10 @@ class SessionWindowedKStream:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedCogroupedKStream:
+class WindowedCogroupedKStream(Generic[Table]):
     """Several grouped streams by windows, which together make one aggregate (TimeWindowedCogroupedKStream)."""
 
-    cogrouped: "CogroupedKStream"
+    cogrouped: Cogrouping[Table]
     windows: TimeWindows | SlidingWindows
 
     def aggregate(
@@ -227,7 +221,7 @@ class WindowedCogroupedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         given = Materialized(store, key_serde, value_serde).or_serdes(self.cogrouped.key_serde)
         windows, graph = self.windows, self.cogrouped.graph
         spec = _window_store(graph, given, windows, retention, "COGROUPKSTREAM-AGGREGATE-")
@@ -239,10 +233,10 @@ class WindowedCogroupedKStream:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWindowedCogroupedKStream:
+class SessionWindowedCogroupedKStream(Generic[Table]):
     """Several grouped streams by sessions, which together make one aggregate."""
 
-    cogrouped: "CogroupedKStream"
+    cogrouped: Cogrouping[Table]
     windows: SessionWindows
 
     def aggregate(
@@ -255,7 +249,7 @@ class SessionWindowedCogroupedKStream:
         value_serde: Serde[Any] | None = None,
         retention: Duration | None = None,
         name: str | None = None,
-    ) -> KTable:
+    ) -> Table:
         given = Materialized(store, key_serde, value_serde).or_serdes(self.cogrouped.key_serde)
         windows, graph = self.windows, self.cogrouped.graph
         spec = _session_store(graph, given, windows, retention, "COGROUPKSTREAM-AGGREGATE-")
@@ -331,12 +325,12 @@ def _keys_of(spec: StoreSpec) -> WindowedKeys:
     return WindowedKeys(spec.key_serde, None if spec.kind == SESSION else spec.window_size_ms)
 
 
-def _attached(grouped: "KGroupedStream", node: WindowedTable, spec: StoreSpec) -> KTable:
+def _attached(grouped: Grouping[Table], node: WindowedTable, spec: StoreSpec) -> Table:
     grouped.attach(node, spec.name)
     grouped.graph.add_store(spec, [node])
     if node.emit_strategy is EmitStrategy.ON_WINDOW_CLOSE:
         grouped.graph.add_store(StoreSpec(node.closing_store, TIME_ORDERED, spec.key_serde, spec.value_serde), [node])
-    return KTable(grouped.graph, node, _keys_of(spec), spec.value_serde)
+    return grouped.new_table(grouped.graph, node, _keys_of(spec), spec.value_serde)
 
 
 # --- aggregators ------------------------------------------------------------------------------------------------------

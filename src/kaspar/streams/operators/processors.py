@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kaspar.streams.errors import StreamsError
-from kaspar.streams.topology.context import Headers, TaskContext
+from kaspar.streams.topology.context import Cancellable, Headers, PunctuationType, TaskContext
 from kaspar.streams.topology.node import Node, Receiver, fan_out
-from kaspar.streams.topology.punctuation import PunctuationType, Schedule
 from kaspar.streams.windows import Duration, milliseconds
 
 
@@ -104,7 +103,7 @@ class ProcessorContext:
         finally:
             context.headers = before
 
-    def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Schedule:
+    def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
         """Call a function whenever so much stream time, or time on the wall clock, has passed."""
         interval_ms = milliseconds(interval, "The interval of a punctuation")
         if not interval_ms:

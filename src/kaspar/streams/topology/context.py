@@ -8,12 +8,9 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kaspar.streams.serdes import Serde, text
-
-if TYPE_CHECKING:
-    from kaspar.streams.topology.punctuation import Punctuations
 
 T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -70,6 +67,25 @@ class Outputs(Protocol):
     def partition_count(self, topic: str) -> int: ...
 
 
+class PunctuationType(enum.Enum):
+    STREAM_TIME = "stream-time"
+    WALL_CLOCK_TIME = "wall-clock-time"
+
+
+class Cancellable(Protocol):
+    """What schedule() returns."""
+
+    def cancel(self) -> None: ...
+
+
+class Punctuator(Protocol):
+    """Where processors schedule functions (punctuation.py)."""
+
+    def schedule(
+        self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
+    ) -> Cancellable: ...
+
+
 class Clock:
     """A stream time: the largest timestamp seen. It is kept from one micro-batch to the next."""
 
@@ -109,7 +125,7 @@ class TaskContext:
         """What is called when the task ends."""
         self.global_stores: frozenset[str] = frozenset()
         """The names of the stores of global tables, which every processor may use."""
-        self.punctuations: Punctuations | None = None
+        self.punctuations: Punctuator | None = None
         """Of a task; there are none on the map side."""
         self._clocks = clocks
 

@@ -1,22 +1,18 @@
 """A topology in words: the layout of Kafka's TopologyDescription, with the shuffle of each sub-topology added."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kaspar.streams.topology.endpoints import Sink, Source
+from kaspar.streams.topology.graph import GlobalTable
 from kaspar.streams.topology.node import Node
 from kaspar.streams.topology.plan import SubTopology
 
-if TYPE_CHECKING:
-    from kaspar.streams.topology.graph import GlobalTable
-    from kaspar.streams.topology.topology import Topology
 
-
-def description(topology: "Topology") -> str:
+def description(sub_topologies: Sequence[SubTopology], global_tables: Sequence[GlobalTable]) -> str:
     lines = ["Topologies:"]
-    for sub_topology in topology.sub_topologies:
+    for sub_topology in sub_topologies:
         lines += _sub_topology(sub_topology)
-    for number, table in enumerate(topology.global_tables, len(topology.sub_topologies)):
+    for number, table in enumerate(global_tables, len(sub_topologies)):
         lines += _global(number, table)
     return "\n".join(lines) + "\n"
 
@@ -50,7 +46,7 @@ def headline(node: Node) -> str:
             return f"Processor: {node.name} (stores: [{', '.join(node.stores)}])"
 
 
-def _global(number: int, table: "GlobalTable") -> Iterator[str]:
+def _global(number: int, table: GlobalTable) -> Iterator[str]:
     yield f"   Sub-topology: {number} for global store (will not generate tasks)"
     yield f"    {headline(table.source)}"
     yield f"      --> {table.store.name}"

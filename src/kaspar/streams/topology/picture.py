@@ -3,16 +3,14 @@
 Steps stand in layers, each below its last parent. An edge that is a shuffle is dashed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.streams.topology.endpoints import Sink, Source
 from kaspar.streams.topology.node import Node
 from kaspar.streams.topology.plan import SubTopology
-
-if TYPE_CHECKING:
-    from kaspar.streams.topology.topology import Topology
 
 _WIDTH: Final = 230
 _HEIGHT: Final = 42
@@ -37,10 +35,10 @@ class _Place:
     y: int
 
 
-def picture(topology: "Topology") -> str:
+def picture(sub_topologies: Sequence[SubTopology]) -> str:
     """The drawing as the text of an SVG file."""
     parts, left, height = [], _MARGIN, 0
-    for plan in topology.sub_topologies:
+    for plan in sub_topologies:
         drawn, width, below = _drawn(plan, left)
         parts += drawn
         left += width + 2 * _MARGIN

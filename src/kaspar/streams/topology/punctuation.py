@@ -5,22 +5,12 @@ whenever it is initialised, and goes on where it was. As in Kafka's PunctuationS
 multiples of the interval, and a schedule that is several intervals late is called once.
 """
 
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from kaspar.streams.topology.context import UNKNOWN_TIME, Clock
-
-if TYPE_CHECKING:
-    from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.context import UNKNOWN_TIME, Clock, PunctuationType, TaskContext
 
 NEVER = 1 << 62
-
-
-class PunctuationType(enum.Enum):
-    STREAM_TIME = "stream-time"
-    WALL_CLOCK_TIME = "wall-clock-time"
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +35,7 @@ class Schedule:
 
 
 class Punctuations:
-    def __init__(self, context: "TaskContext") -> None:
+    def __init__(self, context: TaskContext) -> None:
         self.next_stream_time = NEVER
         self._context = context
         self._by_stream_time: list[Schedule] = []

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.stores.spec import StoreSpec
+from kaspar.streams.topology.describe import description
 from kaspar.streams.topology.endpoints import Source
 from kaspar.streams.topology.graph import GlobalTable, Graph
+from kaspar.streams.topology.picture import picture
 from kaspar.streams.topology.plan import InternalSource, SubTopology, divide
 
 
@@ -38,12 +40,8 @@ class Topology:
 
     def describe(self) -> str:
         """The sub-topologies with their sources, processors, stores and sinks, as in Kafka's Topology.describe()."""
-        from kaspar.streams.topology.describe import description
-
-        return description(self)
+        return description(self.sub_topologies, self.global_tables)
 
     def picture(self) -> str:
         """The topology as a drawing in SVG."""
-        from kaspar.streams.topology.picture import picture
-
-        return picture(self)
+        return picture(self.sub_topologies)

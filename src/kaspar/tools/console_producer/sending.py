@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kaspar.base.primitives import size_of_varlong
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.console_producer.lines import Headers, InputRecord
 from kaspar.tools.librdkafka.clients import ConnectionErrors, error_text, open_producer
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _ERRORS: Final = "org.apache.kafka.common.errors"
 _RETRY_S: Final = 0.05
 _METADATA_S: Final = 0.5
-_BATCH_OVERHEAD: Final = 61
+_BATCH_OVERHEAD: Final = 61  # records.layout.HEADER_SIZE, with which the compiled core would be loaded
 _MAX_RECORD_OVERHEAD: Final = 21
 
 
@@ -166,19 +167,14 @@ class Sending:
 def largest_size(record: InputRecord) -> int:
     """How Java's producer estimates the size of a batch with this record alone."""
     size = _BATCH_OVERHEAD + _MAX_RECORD_OVERHEAD + _sized(record.key) + _sized(record.value)
-    size += _varint_bytes(len(record.headers))
+    size += size_of_varlong(len(record.headers))
     for name, value in record.headers:
         size += _sized(name.encode()) + _sized(value)
     return size
 
 
 def _sized(field: str | bytes | None) -> int:
-    return 1 if field is None else _varint_bytes(len(field)) + len(field)
-
-
-def _varint_bytes(value: int) -> int:
-    """Of a number that is not negative, in zigzag."""
-    return max(1, ((value << 1).bit_length() + 6) // 7)
+    return 1 if field is None else size_of_varlong(len(field)) + len(field)
 
 
 def _size(field: object) -> str:

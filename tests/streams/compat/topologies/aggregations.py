@@ -1,6 +1,6 @@
 """Streams to tables, one aggregate for each key: java/AggregationTopologies.java."""
 
-from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from kaspar.streams import KTable, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from kaspar.streams.dsl.grouped import CogroupedKStream
 from tests.streams.compat.functions import appended, first, letters, plus, removed
 from tests.streams.compat.topologies.registry import define
@@ -42,7 +42,7 @@ define(
 )
 
 
-def cogrouped(builder: StreamsBuilder) -> CogroupedKStream:
+def cogrouped(builder: StreamsBuilder) -> CogroupedKStream[KTable]:
     left = builder.stream("left").group_by_key()
     right = builder.stream("right").group_by_key()
     return left.cogroup(append).cogroup(right, remove)

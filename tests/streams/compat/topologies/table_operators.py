@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kaspar.streams import KTable, StreamsBuilder, Suppressed
-from kaspar.streams.dsl.ktable import KGroupedTable
+from kaspar.streams.dsl.grouped_tables import KGroupedTable
 from tests.streams.compat.functions import first, plus, reference, removed
 from tests.streams.compat.topologies.registry import Definition
 from tests.streams.compat.topologies.tables import WithKey, add, by_first_letter, has_long_value, subtract
@@ -28,7 +28,7 @@ class Step:
     def right(self) -> KTable:
         return self.builder.table(self.named("right"))
 
-    def grouped(self, table: KTable) -> KGroupedTable:
+    def grouped(self, table: KTable) -> KGroupedTable[KTable]:
         return table.group_by(by_first_letter)
 
 

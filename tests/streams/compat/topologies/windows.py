@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from kaspar.streams import EmitStrategy, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from kaspar.streams import EmitStrategy, KTable, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from kaspar.streams.dsl.grouped import KGroupedStream
 from kaspar.streams.dsl.windowed import WindowedKStream
 from tests.streams.compat.functions import appended, first, plus
@@ -21,7 +21,7 @@ SESSIONS_WITH_GRACE = SESSIONS.grace(100)
 LONG_RETENTION = timedelta(days=1)
 
 
-def grouped(builder: StreamsBuilder) -> KGroupedStream:
+def grouped(builder: StreamsBuilder) -> KGroupedStream[KTable]:
     return stream(builder).group_by_key()
 
 
@@ -94,7 +94,7 @@ define(
 )
 
 
-def final(builder: StreamsBuilder, windows: TimeWindows | SlidingWindows) -> WindowedKStream:
+def final(builder: StreamsBuilder, windows: TimeWindows | SlidingWindows) -> WindowedKStream[KTable]:
     return grouped(builder).windowed_by(windows).emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
 
 

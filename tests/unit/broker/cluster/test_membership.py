@@ -11,7 +11,7 @@ from kaspar.broker.cluster.own_controller import OwnController
 from kaspar.controller.channel import Channel
 from kaspar.metadata.image import AdvertisedEndpoint, ClusterImage
 from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
-from kaspar.metadata.layout import broker_path
+from kaspar.metadata.layout.broker_nodes import broker_path
 from kaspar.metadata.store import Node, Operation, Watcher
 from tests.unit.controller.clusters import broker
 

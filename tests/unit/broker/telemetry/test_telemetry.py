@@ -11,11 +11,11 @@ import pytest
 from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
-from kaspar.broker.coordination.timers import Timers
-from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.services import CurrentSettings
 from kaspar.broker.telemetry.receiver import MAX_WAITING
+from kaspar.broker.telemetry.stats import ClientMetricsStats
 from kaspar.broker.telemetry.telemetry import Telemetry
+from kaspar.broker.timers import Timers
 from kaspar.config import BrokerSettings
 from kaspar.metadata.image import ClusterImage
 from kaspar.network.api import RequestContext

@@ -14,8 +14,8 @@ from kaspar.console.context import ConsoleContext
 from kaspar.console.http import audit
 from kaspar.console.http.endpoint import Call, Endpoint, changes
 from kaspar.console.http.errors import CallFailed
-from kaspar.console.http.sharing import SharedReads
 from kaspar.console.problems import Conflict, NotThere, PartlyRefused, Unfinished, check_parts
+from kaspar.console.sharing import SharedReads
 
 REQUEST = {
     "type": "http",

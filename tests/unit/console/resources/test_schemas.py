@@ -10,9 +10,9 @@ from starlette.requests import Request
 
 from kaspar.base.clock import SystemClock
 from kaspar.console.context import ConsoleContext
-from kaspar.console.http.sharing import SharedReads
 from kaspar.console.registries import CallersRegistry, Registries
 from kaspar.console.resources.schemas import subjects
+from kaspar.console.sharing import SharedReads
 from kaspar.serialization.errors import RegistryUnavailable
 
 SUBJECTS = 300

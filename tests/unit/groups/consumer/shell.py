@@ -8,11 +8,11 @@ from typing import Any
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, StoredRecord
-from kaspar.groups.consumer.group import ConsumerGroup
 from kaspar.groups.consumer.member import Member
 from kaspar.groups.consumer.membership import ConsumerMembership
 from kaspar.groups.consumer.patterns import PatternsResolved
 from kaspar.groups.consumer.requests import heartbeat_refused, unchanged
+from kaspar.groups.consumer_group import ConsumerGroup
 from kaspar.groups.group import GroupClient
 from kaspar.groups.topics import TopicView
 from kaspar.protocol.consumer_protocol import read_assignment

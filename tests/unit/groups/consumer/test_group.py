@@ -8,8 +8,8 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
-from kaspar.groups.consumer.metadata_hash import group_hash, topic_hash
 from kaspar.groups.consumer.target import INLINE_SIZE, ComputeAssignment
+from kaspar.groups.metadata_hash import group_hash, topic_hash
 from kaspar.groups.offsets.commits import DecodedCommit
 from kaspar.groups.topics import TopicView
 from kaspar.protocol.messages.offset_commit import OffsetCommitRequest

@@ -12,10 +12,10 @@ import pytest
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId
 from kaspar.controller.registration import register_broker
-from kaspar.metadata import layout
 from kaspar.metadata.directories import known_directories, store_folder
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.kraft.adopting import Adoption, AdoptionRefused
+from kaspar.metadata.layout import store_paths
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.moved_mark import MovedMark
 from kaspar.metadata.moving import refuse_unmoved
@@ -312,4 +312,4 @@ def test_the_replaced_file_says_why_kafka_does_not_start(node: Node) -> None:
     content = json.loads(node.quorum_state.read_text())
     assert "kaspar metadata adopt FILE --undo" in content["note"]
     assert json.loads(content["original"]) == QUORUM_STATE
-    assert in_store(node, lambda store: store.get(layout.ADOPTED)) is not None
+    assert in_store(node, lambda store: store.get(store_paths.ADOPTED)) is not None

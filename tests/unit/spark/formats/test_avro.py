@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, DoubleType, LongType, StringType
 
+from kaspar.base.varints import varlong
 from kaspar.spark.formats import avro_columns
 from kaspar.spark.formats.avro import AvroDecoder
-from kaspar.spark.formats.avro_defaults import varlong
 from kaspar.spark.formats.data_types import arrow_type_of, data_type_of
 from kaspar.spark.kafka_settings import InvalidOption
 from tests.unit.records.forms import FORMS, core_in_form

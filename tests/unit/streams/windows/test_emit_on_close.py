@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kaspar.streams import EmitStrategy, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
-from kaspar.streams.dsl.ktable import KTable
+from kaspar.streams.dsl.streams_and_tables import KTable
 from tests.unit.streams.windows.micro_batches import MicroBatches
 from tests.unit.streams.windows.windowed_runs import AnyWindows, Emitted, joined, run
 

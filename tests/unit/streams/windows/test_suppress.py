@@ -17,7 +17,7 @@ from kaspar.streams import (
     TopologyTestDriver,
     serdes,
 )
-from kaspar.streams.dsl.ktable import KTable
+from kaspar.streams.dsl.streams_and_tables import KTable
 from tests.unit.streams.windows.windowed_runs import AnyWindows, Run, joined, run
 
 TUMBLING = TimeWindows.of_size(10)

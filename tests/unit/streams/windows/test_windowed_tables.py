@@ -16,7 +16,7 @@ from kaspar.streams import (
     Windowed,
     serdes,
 )
-from kaspar.streams.dsl.ktable import KTable
+from kaspar.streams.dsl.streams_and_tables import KTable
 from kaspar.streams.topology.context import Output
 
 TUMBLING = TimeWindows.of_size(10)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, TopologyTestDriver, serdes
 from kaspar.streams.dsl.grouped import KGroupedStream
-from kaspar.streams.dsl.ktable import KTable
+from kaspar.streams.dsl.streams_and_tables import KTable
 from kaspar.streams.serdes import Serde
 
 Input: TypeAlias = tuple[Any, Any, int]
@@ -62,7 +62,7 @@ def run(
 ) -> Run:
     """`aggregated` makes a table of the windowed stream; its changes are emitted."""
     builder = StreamsBuilder()
-    grouped: KGroupedStream = builder.stream("in").group_by_key()
+    grouped: KGroupedStream[KTable] = builder.stream("in").group_by_key()
     aggregated(grouped.windowed_by(windows)).to_stream().to("out")
     driver = TopologyTestDriver(builder.build(), config)
     return Run(driver, pipe(driver, windows, records, values=values))

@@ -14,6 +14,7 @@ from kaspar.groups.classic.membership import ClassicMembership
 from kaspar.groups.classic.state import ClassicState
 from kaspar.groups.consumer import requests as consumer_requests
 from kaspar.groups.consumer.member import JOINS
+from kaspar.groups.consumer.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
 from kaspar.groups.context import ShardContext
 from kaspar.groups.group import (
     Committer,
@@ -25,7 +26,6 @@ from kaspar.groups.group import (
     not_of_kind,
     unknown_member,
 )
-from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
 from kaspar.groups.records import GroupMetadataValue
 from kaspar.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from kaspar.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -1,46 +1,38 @@
-"""KStream: a stream of records, each of which stands for itself."""
+"""KStream: a stream of records, each of which stands for itself.
+KTable: the last value of each key, and how it changes.
+
+Each has methods that return the other, so both are in one module. Groupings are below it, and are given KTable.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kaspar.streams.dsl import stream_joins, table_joins
+from kaspar.streams.dsl.branches import BranchedKStream
+from kaspar.streams.dsl.grouped import KGroupedStream
+from kaspar.streams.dsl.grouped_tables import KGroupedTable
+from kaspar.streams.dsl.handles import GlobalKTable, StreamHandle, TableHandle
 from kaspar.streams.dsl.materialized import Materialized
+from kaspar.streams.dsl.suppressed import Suppressed, suppress
 from kaspar.streams.errors import TopologyError
-from kaspar.streams.operators import stateless
+from kaspar.streams.operators import stateless, tables
+from kaspar.streams.operators.changes import ChangeSerde
 from kaspar.streams.operators.processors import Processor, ProcessorNode
-from kaspar.streams.operators.tables import TableSource
+from kaspar.streams.operators.transform_values import TableTransformValues
 from kaspar.streams.operators.windowed_keys import partitioner_of
 from kaspar.streams.serdes import Serde
+from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.topology.endpoints import Repartition, Sink, StreamPartitioner, TopicNameExtractor
-from kaspar.streams.topology.graph import Graph
 from kaspar.streams.topology.node import Node, PassThrough
-
-if TYPE_CHECKING:
-    from kaspar.streams.dsl.grouped import KGroupedStream
-    from kaspar.streams.dsl.ktable import GlobalKTable, KTable
-    from kaspar.streams.windows import JoinWindows
+from kaspar.streams.windows import JoinWindows
 
 
-class KStream:
+class KStream(StreamHandle):
     """Methods return another stream and leave this one as it is. Every method takes `name=`, the name of its step.
 
     An operation that may change the key marks the stream: before the next grouping or join its records are brought to
     the task of their new key.
     """
-
-    def __init__(
-        self,
-        graph: Graph,
-        node: Node,
-        key_serde: Serde[Any] | None = None,
-        value_serde: Serde[Any] | None = None,
-        *,
-        needs_repartition: bool = False,
-    ) -> None:
-        self.graph = graph
-        self.node = node
-        self.key_serde = key_serde
-        self.value_serde = value_serde
-        self.needs_repartition = needs_repartition
 
     # --- one record at a time -----------------------------------------------------------------------------------------
 
@@ -75,7 +67,7 @@ class KStream:
     def select_key(self, mapper: Callable[[Any, Any], Any], *, name: str | None = None) -> "KStream":
         """`mapper(key, value)` returns the new key."""
         node = self._add(stateless.SelectKey(self._name("KSTREAM-KEY-SELECT-", name), mapper))
-        return KStream(self.graph, node, None, self.value_serde, needs_repartition=True)
+        return self.at(node, None, self.value_serde, needs_repartition=True)
 
     def peek(self, action: Callable[[Any, Any], object], *, name: str | None = None) -> "KStream":
         """Call a function for each record. It may be called again if a micro-batch is repeated."""
@@ -85,7 +77,7 @@ class KStream:
         """As peek, at the end of a stream."""
         self._add(stateless.Peek(self._name("KSTREAM-FOREACH-", name), action))
 
-    def split(self, *, name: str | None = None) -> "BranchedKStream":
+    def split(self, *, name: str | None = None) -> "BranchedKStream[KStream]":
         """Divide the stream: `split().branch(predicate, "name").default_branch("rest")` returns branches by name."""
         return BranchedKStream(self, self._name("KSTREAM-BRANCH-", name))
 
@@ -95,12 +87,12 @@ class KStream:
         node.input_serdes = self._common_serdes(other)
         self.graph.add(node, [self.node, other.node])
         needs_repartition = self.needs_repartition or other.needs_repartition
-        return KStream(self.graph, node, *self._common_serdes(other), needs_repartition=needs_repartition)
+        return self.at(node, *self._common_serdes(other), needs_repartition=needs_repartition)
 
     # --- processors ---------------------------------------------------------------------------------------------------
 
     def process(
-        self, supplier: Callable[[], "Processor"], stores: Sequence[str] = (), *, name: str | None = None
+        self, supplier: Callable[[], Processor], stores: Sequence[str] = (), *, name: str | None = None
     ) -> "KStream":
         """Process records with an object of one's own, which may use stores, forward records, and schedule."""
         node = ProcessorNode(self._name("KSTREAM-PROCESSOR-", name), supplier)
@@ -108,7 +100,7 @@ class KStream:
         return self._rekeyed(node)
 
     def process_values(
-        self, supplier: Callable[[], "Processor"], stores: Sequence[str] = (), *, name: str | None = None
+        self, supplier: Callable[[], Processor], stores: Sequence[str] = (), *, name: str | None = None
     ) -> "KStream":
         """As process, with keys that stay as they are."""
         node = ProcessorNode(self._name("KSTREAM-PROCESSVALUES-", name), supplier, keeps_key=True)
@@ -124,13 +116,11 @@ class KStream:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
-    ) -> "KGroupedStream":
+    ) -> "KGroupedStream[KTable]":
         """Group records by a new key: `selector(key, value)`."""
-        from kaspar.streams.dsl.grouped import KGroupedStream
-
         node = self._add(stateless.SelectKey(self._name("KSTREAM-KEY-SELECT-", name, "-select"), selector))
-        stream = KStream(self.graph, node, key_serde, value_serde or self.value_serde, needs_repartition=True)
-        return KGroupedStream(stream, name)
+        stream = self.at(node, key_serde, value_serde or self.value_serde, needs_repartition=True)
+        return KGroupedStream(stream, name, KTable)
 
     def group_by_key(
         self,
@@ -138,17 +128,8 @@ class KStream:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
-    ) -> "KGroupedStream":
-        from kaspar.streams.dsl.grouped import KGroupedStream
-
-        stream = KStream(
-            self.graph,
-            self.node,
-            key_serde or self.key_serde,
-            value_serde or self.value_serde,
-            needs_repartition=self.needs_repartition,
-        )
-        return KGroupedStream(stream, name)
+    ) -> "KGroupedStream[KTable]":
+        return KGroupedStream(self.with_serdes(key_serde, value_serde), name, KTable)
 
     def repartition(
         self,
@@ -170,19 +151,7 @@ class KStream:
             step, key_serde=key_serde, value_serde=value_serde, partitions=partitions, partitioner=partitioner
         )
         self.graph.add(node, [keyed])
-        return KStream(self.graph, node, key_serde, value_serde)
-
-    def repartitioned(self, base_name: str, *, drop_null_keys: bool = False) -> "KStream":
-        """This stream with each record at the task of its key: itself, unless an operation has changed keys."""
-        if not self.needs_repartition:
-            return self
-        node = self.node
-        if drop_null_keys:
-            node = self._add(stateless.DropNullKeys(f"{base_name}-repartition-filter"))
-        name = f"{base_name}-repartition"
-        repartition = Repartition(name, key_serde=self.key_serde, value_serde=self.value_serde)
-        self.graph.add(repartition, [node])
-        return KStream(self.graph, repartition, self.key_serde, self.value_serde)
+        return self.at(node, key_serde, value_serde)
 
     def to_table(
         self,
@@ -193,16 +162,12 @@ class KStream:
         name: str | None = None,
     ) -> "KTable":
         """The last value of each key; a record without value deletes its key."""
-        from kaspar.streams.dsl.ktable import KTable
-
         step = self._name("KSTREAM-TOTABLE-", name)
         given = Materialized(store, key_serde, value_serde).or_serdes(self.key_serde, self.value_serde)
         spec = given.key_value_store(self.graph, "KSTREAM-TOTABLE-")
-        source = KStream(
-            self.graph, self.node, given.key_serde, given.value_serde, needs_repartition=self.needs_repartition
-        ).repartitioned(step)
+        source = self.with_serdes(given.key_serde, given.value_serde).repartitioned(step)
         graph = self.graph
-        node = TableSource(step, spec.name, lambda node: graph.add_store(spec, [node]), stored=store is not None)
+        node = tables.TableSource(step, spec.name, lambda node: graph.add_store(spec, [node]), stored=store is not None)
         node.input_serdes = given.key_serde, given.value_serde
         graph.add(node, [source.node])
         return KTable(self.graph, node, given.key_serde, given.value_serde)
@@ -213,7 +178,7 @@ class KStream:
         self,
         other: "KStream | KTable | GlobalKTable",
         joiner: Callable[..., Any],
-        windows: "JoinWindows | None" = None,
+        windows: JoinWindows | None = None,
         **options: Any,
     ) -> "KStream":
         """An inner join with a stream (within `windows`), a table, or a global table (by `key_selector`).
@@ -222,35 +187,29 @@ class KStream:
         Options: key_serde, value_serde and other_value_serde, where a store or re-partitioning needs them; store_name;
         for a global table `key_selector(key, value)`; name.
         """
-        from kaspar.streams.dsl.stream_joins import join
-
-        return join(self, other, joiner, windows, kind="inner", **options)
+        return stream_joins.join(self, other, joiner, windows, kind="inner", **options)
 
     def left_join(
         self,
         other: "KStream | KTable | GlobalKTable",
         joiner: Callable[..., Any],
-        windows: "JoinWindows | None" = None,
+        windows: JoinWindows | None = None,
         **options: Any,
     ) -> "KStream":
         """As join, with None for the other value where there is none."""
-        from kaspar.streams.dsl.stream_joins import join
-
-        return join(self, other, joiner, windows, kind="left", **options)
+        return stream_joins.join(self, other, joiner, windows, kind="left", **options)
 
     def outer_join(
-        self, other: "KStream", joiner: Callable[..., Any], windows: "JoinWindows", **options: Any
+        self, other: "KStream", joiner: Callable[..., Any], windows: JoinWindows, **options: Any
     ) -> "KStream":
         """As join of two streams, with None for either value where there is none."""
-        from kaspar.streams.dsl.stream_joins import join
-
-        return join(self, other, joiner, windows, kind="outer", **options)
+        return stream_joins.join(self, other, joiner, windows, kind="outer", **options)
 
     # --- to a topic ---------------------------------------------------------------------------------------------------
 
     def to(
         self,
-        topic: "str | TopicNameExtractor",
+        topic: str | TopicNameExtractor,
         *,
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
@@ -273,21 +232,17 @@ class KStream:
     def _name(self, prefix: str, given: str | None, suffix: str = "") -> str:
         return self.graph.new_name(prefix, given, suffix if given is not None else "")
 
-    def _add(self, node: Node) -> Node:
-        node.input_serdes = self.key_serde, self.value_serde
-        return self.graph.add(node, [self.node])
-
     def _same(self, node: Node) -> "KStream":
         self._add(node)
-        return KStream(self.graph, node, self.key_serde, self.value_serde, needs_repartition=self.needs_repartition)
+        return self.at(node, self.key_serde, self.value_serde, needs_repartition=self.needs_repartition)
 
     def _with_new_values(self, node: Node) -> "KStream":
         self._add(node)
-        return KStream(self.graph, node, self.key_serde, None, needs_repartition=self.needs_repartition)
+        return self.at(node, self.key_serde, None, needs_repartition=self.needs_repartition)
 
     def _rekeyed(self, node: Node) -> "KStream":
         self._add(node)
-        return KStream(self.graph, node, needs_repartition=True)
+        return self.at(node, needs_repartition=True)
 
     def _common_serdes(self, other: "KStream") -> tuple[Serde[Any] | None, Serde[Any] | None]:
         return (
@@ -296,60 +251,170 @@ class KStream:
         )
 
 
-class BranchedKStream:
-    """The branches of a split stream, in the order in which their predicates are tried."""
+class KTable(TableHandle):
+    """Methods return another table and leave this one as it is. With `store` a result is kept in a store of that name,
+    and is queryable."""
 
-    def __init__(self, stream: KStream, name: str) -> None:
-        self._stream = stream
-        self._name = name
-        self._node = stateless.Branch(name)
-        self._branches: dict[str, KStream] = {}
-        stream._add(self._node)
-
-    def branch(
+    def filter(
         self,
         predicate: Callable[[Any, Any], bool],
-        name: str | None = None,
+        store: str | None = None,
         *,
-        consumer: Callable[[KStream], object] | None = None,
-        chain: Callable[[KStream], KStream] | None = None,
-    ) -> "BranchedKStream":
-        """Records for which `predicate(key, value)` holds, and none before it. `chain` is applied to the branch;
-        `consumer` takes it, and then it is not among the results."""
-        self._add(predicate, name or str(len(self._node.predicates) + 1), consumer, chain)
-        return self
-
-    def default_branch(
-        self,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
         name: str | None = None,
-        *,
-        consumer: Callable[[KStream], object] | None = None,
-        chain: Callable[[KStream], KStream] | None = None,
-    ) -> dict[str, KStream]:
-        """All other records. Returns the branches by their names."""
-        self._add(lambda key, value: True, name or "0", consumer, chain)
-        return self._branches
+    ) -> "KTable":
+        """Keys whose value does not pass are deleted from the result."""
+        return self._filtered(predicate, Materialized(store, key_serde, value_serde), name, negated=False)
 
-    def no_default_branch(self) -> dict[str, KStream]:
-        """Drop all other records. Returns the branches by their names."""
-        return self._branches
-
-    def _add(
+    def filter_not(
         self,
         predicate: Callable[[Any, Any], bool],
-        name: str,
-        consumer: Callable[[KStream], object] | None,
-        chain: Callable[[KStream], KStream] | None,
-    ) -> None:
-        stream = self._stream
-        node = PassThrough(f"{self._name}-{name}")
-        node.input_serdes = stream.key_serde, stream.value_serde
-        stream.graph.add(node, [self._node])
-        self._node.predicates.append(predicate)
-        branch = KStream(
-            stream.graph, node, stream.key_serde, stream.value_serde, needs_repartition=stream.needs_repartition
+        store: str | None = None,
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> "KTable":
+        return self._filtered(predicate, Materialized(store, key_serde, value_serde), name, negated=True)
+
+    def map_values(
+        self,
+        mapper: Callable[..., Any],
+        store: str | None = None,
+        *,
+        with_key: bool = False,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> "KTable":
+        """`mapper(value)`, or `mapper(key, value)` with `with_key`."""
+        spec = self._spec(Materialized(store, key_serde, value_serde).or_serdes(self.key_serde))
+        node = tables.TableMapValues(
+            self.graph.new_name("KTABLE-MAPVALUES-", name), self.node, mapper, _name_of(spec), with_key=with_key
         )
-        if consumer is not None:
-            consumer(branch)
-        else:
-            self._branches[name] = branch if chain is None else chain(branch)
+        return self._derived(node, spec, value_serde)
+
+    def transform_values(
+        self,
+        transformer: Callable[[], Any],
+        store: str | None = None,
+        *,
+        stores: tuple[str, ...] = (),
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> "KTable":
+        """`transformer()` returns a ValueTransformer, whose `transform(key, value)` may use the given stores."""
+        spec = self._spec(Materialized(store, key_serde, value_serde).or_serdes(self.key_serde))
+        node = TableTransformValues(
+            self.graph.new_name("KTABLE-TRANSFORMVALUES-", name), self.node, transformer, _name_of(spec)
+        )
+        self.graph.connect(node, *stores)
+        return self._derived(node, spec, value_serde)
+
+    def to_stream(self, selector: Callable[[Any, Any], Any] | None = None, *, name: str | None = None) -> KStream:
+        """Every change as a record; a deletion is a record without value. `selector(key, value)` chooses new keys."""
+        node = tables.TableToStream(self.graph.new_name("KTABLE-TOSTREAM-", name))
+        node.input_serdes = self.key_serde, self.value_serde
+        self.graph.add(node, [self.node])
+        stream = KStream(self.graph, node, self.key_serde, self.value_serde)
+        return stream if selector is None else stream.select_key(selector)
+
+    def to(
+        self,
+        topic: str,
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        partitioner: StreamPartitioner | None = None,
+    ) -> None:
+        """to_stream().to(topic)."""
+        self.to_stream().to(topic, key_serde=key_serde, value_serde=value_serde, partitioner=partitioner)
+
+    def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> "KTable":
+        """Hold changes back: until a window closes, or for some time."""
+        return suppress(self, suppressed, name)
+
+    def group_by(
+        self,
+        selector: Callable[[Any, Any], tuple[Any, Any]],
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> "KGroupedTable[KTable]":
+        """`selector(key, value)` returns the new key and value."""
+        self.node.send_old_values(force=True)
+        node = tables.TableSelect(self.graph.new_name("KTABLE-SELECT-", name), selector)
+        self.graph.add(node, [self.node])
+        return KGroupedTable(self.graph, node, key_serde, value_serde, name, KTable)
+
+    def join(
+        self,
+        other: "KTable",
+        joiner: Callable[..., Any],
+        store: str | None = None,
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> "KTable":
+        """An inner join by key, or, with `foreign_key(value)`, by the key in the other table that this function finds
+        in a value. `joiner(value, other_value)` returns the new value. Options: key_serde, value_serde, name."""
+        return self._join(other, joiner, store, foreign_key, kind="inner", **options)
+
+    def left_join(
+        self,
+        other: "KTable",
+        joiner: Callable[..., Any],
+        store: str | None = None,
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> "KTable":
+        """As join, with None for the other value where there is none."""
+        return self._join(other, joiner, store, foreign_key, kind="left", **options)
+
+    def outer_join(
+        self, other: "KTable", joiner: Callable[..., Any], store: str | None = None, **options: Any
+    ) -> "KTable":
+        """As join by key, with None for either value where there is none."""
+        return self._join(other, joiner, store, None, kind="outer", **options)
+
+    # --- how tables are made from tables ------------------------------------------------------------------------------
+
+    def _join(
+        self,
+        other: "KTable",
+        joiner: Callable[..., Any],
+        store: str | None,
+        foreign_key: Callable[..., Any] | None,
+        **options: Any,
+    ) -> "KTable":
+        if foreign_key is not None:
+            return table_joins.foreign_key_join(self, other, foreign_key, joiner, store, **options)
+        return table_joins.join(self, other, joiner, store, **options)
+
+    def _spec(self, given: Materialized) -> StoreSpec | None:
+        """The store of a derived table, if the caller has named one."""
+        return None if given.name is None else given.key_value_store(self.graph, "")
+
+    def _filtered(
+        self, predicate: Callable[[Any, Any], bool], given: Materialized, name: str | None, *, negated: bool
+    ) -> "KTable":
+        spec = self._spec(given.or_serdes(self.key_serde, self.value_serde))
+        step = self.graph.new_name("KTABLE-FILTER-", name)
+        node = tables.TableFilter(step, self.node, predicate, _name_of(spec), negated=negated)
+        return self._derived(node, spec, given.value_serde or self.value_serde)
+
+    def _derived(self, node: tables.TableNode, spec: StoreSpec | None, value_serde: Serde[Any] | None) -> "KTable":
+        # It receives changes; where values have no serde, a shuffle passes changes on as it passes any value.
+        node.input_serdes = self.key_serde, None if self.value_serde is None else ChangeSerde(self.value_serde)
+        self.graph.add(node, [self.node])
+        if spec is not None:
+            self.graph.add_store(spec, [node])
+        return self.at(node, self.key_serde, value_serde)
+
+
+def _name_of(spec: StoreSpec | None) -> str | None:
+    return None if spec is None else spec.name

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 import pytest
 
 from kaspar.base.clock import ManualClock, SystemClock
-from kaspar.broker.coordination.timers import FIRE_AT_MOST, LEVELS, MOVE_AT_MOST, SLOTS, TICK_MS, Timers, TimerWheel
+from kaspar.broker.timers import FIRE_AT_MOST, LEVELS, MOVE_AT_MOST, SLOTS, TICK_MS, Timers, TimerWheel
 from tests.unit.broker.running import run, until
 
 HORIZON_MS = SLOTS**LEVELS * TICK_MS

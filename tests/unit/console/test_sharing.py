@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kaspar.base.clock import ManualClock
-from kaspar.console.http.sharing import SHARED_FOR_S, SharedReads
+from kaspar.console.sharing import SHARED_FOR_S, SharedReads
 
 
 class Reading:

@@ -1,0 +1,12 @@
+"""The values of nodes: JSON, so that people can read them."""
+
+import json
+from typing import Any
+
+
+def encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode(value: bytes) -> Any:
+    return json.loads(value)
