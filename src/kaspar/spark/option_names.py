@@ -41,6 +41,7 @@ READ_OPTIONS: Final = (
     "splitPartitions",
     "includeHeaders",
     "columns",
+    "keyPartitions",
     "groupIdPrefix",
     "commitGroupOffsets",
     "commitGroupMetadata",

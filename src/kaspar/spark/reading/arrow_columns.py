@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kaspar.base.ids import TopicPartition
 from kaspar.records.column_reading import Columns, HeadersColumn, OctetsColumn
+from kaspar.records.column_writing import OctetColumn, partitions_of_keys
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
@@ -26,16 +27,21 @@ _TYPES = {
     "timestampType": pa.int32(),
     "headers": pa.list_(pa.field("element", _HEADER)),
     "headerBytes": pa.binary(),
+    "keyPartition": pa.int32(),
 }
 
 
 class ArrowColumns:
-    """Builds the record batches of one partition, with the named columns in the given order."""
+    """Builds the record batches of one partition, with the named columns in the given order.
 
-    def __init__(self, partition: TopicPartition, names: Sequence[str]) -> None:
+    `key_partitions` is the number of partitions that `keyPartition` chooses from.
+    """
+
+    def __init__(self, partition: TopicPartition, names: Sequence[str], key_partitions: int | None = None) -> None:
         self.schema = pa.schema([pa.field(name, _TYPES[name]) for name in names])
         self._names = tuple(names)
         self._partition = partition
+        self._key_partitions = key_partitions
         self._topics: pa.Array | None = None
         self._partitions: pa.Array | None = None
 
@@ -58,6 +64,8 @@ class ArrowColumns:
                 return _headers(columns.rows, columns.headers)
             case "headerBytes":
                 return _header_bytes(_headers(columns.rows, columns.headers))
+            case "keyPartition":
+                return self._partitions_of(columns.key)
             case "topic":
                 if self._topics is None or len(self._topics) < columns.rows:
                     self._topics = _repeated_text(columns.rows, self._partition.topic)
@@ -67,6 +75,18 @@ class ArrowColumns:
                     self._partitions = _repeated_number(columns.rows, self._partition.partition)
                 return self._partitions.slice(0, columns.rows)
         raise ValueError(f"no column is named {name}")
+
+    def _partitions_of(self, keys: OctetsColumn) -> pa.Array:
+        """The partition to which Kafka's clients assign each key. Records without a key stay together by the partition
+        that they are read from."""
+        assert self._key_partitions is not None, "the options of a read have it where they name the column"
+        others = struct.pack("=i", self._partition.partition % self._key_partitions) * keys.rows if keys.nulls else None
+        partitions = partitions_of_keys(
+            OctetColumn(keys.rows, keys.offsets.cast("B").cast("i"), keys.data, keys.validity if keys.nulls else None),
+            self._key_partitions,
+            None if others is None else memoryview(others).cast("i"),
+        )
+        return pa.Array.from_buffers(pa.int32(), keys.rows, [None, pa.py_buffer(partitions)], 0)
 
 
 def _repeated_text(rows: int, text: str) -> pa.Array:

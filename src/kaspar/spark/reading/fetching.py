@@ -13,7 +13,7 @@ from kaspar.records.column_reading import ColumnReader, Columns
 from kaspar.spark.formats.decoding import decoded, raw_columns
 from kaspar.spark.reading import data_loss
 from kaspar.spark.reading.arrow_columns import ArrowColumns
-from kaspar.spark.reading.options import HEADER_BYTES, ReadOptions
+from kaspar.spark.reading.options import HEADER_BYTES, KEY_PARTITION, ReadOptions
 from kaspar.spark.reading.planning import OffsetRange
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from kaspar.client import Client
 
+_READ_FROM = {HEADER_BYTES: "headers", KEY_PARTITION: "key"}
 _NO_SUCH_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -31,7 +32,7 @@ def read_range(offsets: OffsetRange, options: ReadOptions) -> "Iterator[RecordBa
 
 
 def _raw_batches(offsets: OffsetRange, options: ReadOptions, wanted: Sequence[str]) -> "Iterator[RecordBatch]":
-    arrow = ArrowColumns(offsets.topic_partition, wanted)
+    arrow = ArrowColumns(offsets.topic_partition, wanted, options.key_partitions)
     with options.connection.client() as client:
         for columns in _columns(client, offsets, options, wanted):
             yield arrow.record_batch(columns)
@@ -42,7 +43,7 @@ def _columns(client: "Client", offsets: OffsetRange, options: ReadOptions, wante
     while start is not None:
         reader = ColumnReader(
             offsets.topic_partition,
-            ["headers" if column == HEADER_BYTES else column for column in wanted],
+            [_READ_FROM.get(column, column) for column in wanted],
             start,
             offsets.end,
             max_rows=min(options.max_batch_rows, max(offsets.end - start, 1)),

@@ -38,6 +38,8 @@ COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timesta
 """In the order of Spark's own source; `headers` only on request."""
 HEADER_BYTES = "headerBytes"
 """Headers as one binary column, instead of `headers`: Spark is slow at passing arrays to Python (arrow_columns.py)."""
+KEY_PARTITION = "keyPartition"
+"""Where Kafka's clients would write the key in a topic of `keyPartitions` partitions."""
 
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
@@ -100,6 +102,8 @@ class ReadOptions:
     fail_on_data_loss: bool
     isolation_level: int
     columns: tuple[str, ...]
+    key_partitions: int | None
+    """What the column `keyPartition` is computed for."""
 
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
@@ -158,6 +162,7 @@ class ReadOptions:
             fail_on_data_loss=_boolean(given, "failOnDataLoss", default=True),
             isolation_level=_choice(given, "kafka.isolation.level", _ISOLATION_LEVELS, default="read_uncommitted"),
             columns=_columns(given),
+            key_partitions=_optional_number(given, "keyPartitions"),
             max_offsets_per_trigger=_optional_number(given, "maxOffsetsPerTrigger"),
             min_offsets_per_trigger=_optional_number(given, "minOffsetsPerTrigger", at_least=0),
             max_bytes_per_trigger=_optional_number(given, "maxBytesPerTrigger"),
@@ -287,13 +292,15 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
     text = given.get("columns")
     if text is None:
         return COLUMNS if include_headers else COLUMNS[:-1]
-    named = {column.lower(): column for column in (*COLUMNS, HEADER_BYTES)}
+    named = {column.lower(): column for column in (*COLUMNS, HEADER_BYTES, KEY_PARTITION)}
     wanted = [column.strip() for column in text.split(",") if column.strip()]
     for column in wanted:
         if column.lower() not in named:
             raise InvalidOption(f"Option 'columns' names {column!r}, and there are only: {', '.join(COLUMNS)}.")
     if not wanted:
         raise InvalidOption("Option 'columns' names no column.")
+    if KEY_PARTITION.lower() in map(str.lower, wanted) and "keypartitions" not in given:
+        raise InvalidOption("The column 'keyPartition' needs the option 'keyPartitions': of how many partitions?")
     return tuple(dict.fromkeys(named[column.lower()] for column in wanted))
 
 

@@ -1,14 +1,14 @@
 """In a task before the shuffle: records of the source topics become rows for the tasks of their keys.
 
-If no record has to be read for that, whole columns pass on, and only the keys are hashed, by compiled code. Otherwise
-the steps without state run here, record by record.
+If no record has to be read for that, Spark itself passes the columns on (`passed_on`), and no Python is called here.
+Otherwise the steps without state run here, record by record.
 """
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -33,12 +33,16 @@ from kaspar.streams.topology.endpoints import Repartition
 from kaspar.streams.topology.plan import SubTopology
 from kaspar.streams.topology.task import MapSide, ShuffledOutput
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headerBytes"
 """The columns that are read from topics. Where `topic` is null, a row is only a tick of the clock."""
 
 _CHUNK = 4_096
+_IS_NEW = " was created a moment ago: the batch is repeated with it."
 _MAX_ROWS = 65_536
 
 
@@ -60,9 +64,7 @@ def map_function(plan: MapPlan) -> ArrowFunction:
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with without_traceback():
-            program = plan.program.load()
-            side = Columnar(program, plan) if passes_unread(program.plan) else RecordByRecord(program, plan)
-            yield from side.run(batches)
+            yield from RecordByRecord(plan.program.load(), plan).run(batches)
 
     return run
 
@@ -75,47 +77,28 @@ def passes_unread(plan: SubTopology) -> bool:
     )
 
 
-class Columnar:
-    """Passes columns on unread."""
+def passed_on(rows: "DataFrame", plan: SubTopology, application_id: str, topics: Sequence[str]) -> "DataFrame":
+    """The rows of a plan that passes them unread, with the column `keyPartition`, in the form of `SPARK_SCHEMA`."""
+    return rows.where("topic IS NOT NULL").selectExpr(
+        "keyPartition AS logical",
+        f"{_place(plan, application_id, topics)} + partition AS place",
+        "offset",
+        "unix_millis(timestamp) AS time",
+        "key",
+        "value",
+        "headerBytes AS extra",
+    )
 
-    def __init__(self, program: Program, plan: MapPlan) -> None:
-        self._program = program
-        self._plan = plan
-        self._numbers = {topic: number for number, topic in enumerate(plan.topics)}
-        self._places: dict[str, int] = {}
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = without_ticks(batch)
-            if rows.num_rows:
-                yield self._passed_on(rows)
-
-    def _passed_on(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        encoded = rows.column("topic").dictionary_encode()
-        places = np.array([self._place(name) for name in encoded.dictionary.to_pylist()], np.int64)
-        partitions = rows.column("partition").to_numpy()
-        return pa.RecordBatch.from_arrays(
-            [
-                logical_partitions(rows.column("key"), partitions, self._plan.partitions),
-                pa.array(places[encoded.indices.to_numpy()] + partitions),
-                rows.column("offset"),
-                times_of(rows),
-                rows.column("key"),
-                rows.column("value"),
-                rows.column("headerBytes"),
-            ],
-            schema=SCHEMA,
-        )
-
-    def _place(self, topic: str) -> int:
-        """Of the topic's partition 0."""
-        if topic not in self._places:
-            plan = self._program.plan
-            source = plan.source_of(topic, self._program.settings.application_id)
-            port = plan.port(source, source)
-            assert port is not None, "its records pass unread"
-            self._places[topic] = packed(port.number, _number(self._numbers, topic), 0)
-        return self._places[topic]
+def _place(plan: SubTopology, application_id: str, topics: Sequence[str]) -> str:
+    """The place of a topic's partition 0, in SQL. Names of topics need no quoting."""
+    cases = []
+    for number, topic in enumerate(topics):
+        source = plan.source_of(topic, application_id)
+        port = plan.port(source, source)
+        assert port is not None, "its records pass unread"
+        cases.append(f"WHEN '{topic}' THEN {packed(port.number, number, 0)}L")
+    return f"CASE topic {' '.join(cases)} ELSE raise_error(concat('The topic ', topic, '{_IS_NEW}')) END"
 
 
 class RecordByRecord:
@@ -264,7 +247,7 @@ def _number(numbers: Mapping[str, int], topic: str) -> int:
     try:
         return numbers[topic]
     except KeyError:
-        raise StreamsError(f"The topic {topic} was created a moment ago: the batch is repeated with it.") from None
+        raise StreamsError(f"The topic {topic}{_IS_NEW}") from None
 
 
 def _repeated(ends: list[int], *columns: Any) -> list[Any]:

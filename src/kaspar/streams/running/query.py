@@ -26,7 +26,7 @@ from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.figures import Figures
 from kaspar.streams.running.folder import BatchFacts, RunFolder
 from kaspar.streams.running.global_tables import fixed_ends
-from kaspar.streams.running.map_side import SOURCE_COLUMNS, MapPlan, map_function
+from kaspar.streams.running.map_side import SOURCE_COLUMNS, MapPlan, map_function, passed_on, passes_unread
 from kaspar.streams.running.predecessors import Note, query_name
 from kaspar.streams.running.purging import RepartitionPurge
 from kaspar.streams.running.reports import TaskReport
@@ -70,6 +70,7 @@ class SubTopologyQuery:
             {spec.name: spec.changelog_topic(config.application_id) for spec in plan.stores if spec.is_logged},
             self.partitions,
         )
+        self._passes_unread = plan.is_stateful and passes_unread(plan)
         self._ticks = any(isinstance(node, ProcessorNode) for node in plan.nodes)
         self._starting = self._sources.options(topics.counts, committed)
         self.figures = Figures()
@@ -103,10 +104,11 @@ class SubTopologyQuery:
 
     def _read_options(self) -> dict[str, str]:
         config = self._config
+        hashed = {"columns": f"{SOURCE_COLUMNS},keyPartition", "keyPartitions": str(self.partitions)}
         return {
             **config.read_options,
             **self._starting,
-            "columns": SOURCE_COLUMNS,
+            **(hashed if self._passes_unread else {"columns": SOURCE_COLUMNS}),
             "kafka.isolation.level": "read_committed",
             "kafka.group.id": config.application_id,
             "commitGroupOffsets": "true",
@@ -193,7 +195,11 @@ class SubTopologyQuery:
         self._make_sure_of_versions()
         facts = self._facts(batch_id)
         topics = self._source_topics()
-        mapped = rows.mapInArrow(map_function(MapPlan(self._program, topics, self.partitions, counts)), SPARK_SCHEMA)
+        if self._passes_unread:
+            mapped = passed_on(rows, self.plan, config.application_id, topics)
+        else:
+            map_plan = MapPlan(self._program, topics, self.partitions, counts)
+            mapped = rows.mapInArrow(map_function(map_plan), SPARK_SCHEMA)
         plan = BatchPlan(
             program=self._program,
             connection=config.connection,

@@ -146,30 +146,35 @@ class KeyValueStore(_Writing[K, V], ReadOnlyKeyValueStore[K, V]):
 class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimestampedKeyValueStore[K, V]):
     """Kafka's TimestampedKeyValueStore: the store of a table.
 
-    Numbers and texts of text keys, which an aggregate reads and writes for every record, are kept as they are until
-    flush(), which writes each of them once. Every scan flushes first.
+    Numbers and texts of text keys, which a join reads and an aggregate reads and writes for every record, are kept once
+    they were read, and written once, by flush(). Every scan flushes first.
     """
 
     def __init__(self, name: str, store: ByteStore, topic: str, key_serde: Serde[K], value_serde: Serde[Any]) -> None:
         super().__init__(name, store, topic, key_serde, value_serde)
+        self._known: dict[Any, ValueAndTimestamp[V]] = {}
         self._unwritten: dict[Any, ValueAndTimestamp[V]] = {}
         keys: object = key_serde
         self._is_kept = KEPT_VALUES.get(value_serde) if keys is TEXT else None
 
     def get(self, key: K) -> ValueAndTimestamp[V] | None:
-        if key.__class__ is str:  # others need not have a hash
-            found = self._unwritten.get(key)
-            if found is not None:
-                return found
-        return super().get(key)
+        if key.__class__ is not str:  # others need not have a hash
+            return super().get(key)
+        found = self._known.get(key)
+        if found is None:
+            found = super().get(key)
+            if found is not None and self._is_kept is not None:
+                self._known[key] = found
+        return found
 
     def put(self, key: K, value: tuple[V | None, int] | None) -> None:
         """Any pair of value and timestamp. None deletes, and so does the value None (ValueAndTimestamp.make)."""
         is_kept, text = self._is_kept, key.__class__ is str
         if is_kept is not None and text:
             if value is not None and is_kept(value[0]) and str.isascii(key):  # type: ignore[arg-type]  # it is a str
-                self._unwritten[key] = new_tuple(ValueAndTimestamp, value)
+                self._known[key] = self._unwritten[key] = new_tuple(ValueAndTimestamp, value)
                 return
+            self._known.pop(key, None)
             self._unwritten.pop(key, None)
         self._write(key, value)
 
