@@ -1,6 +1,9 @@
 """The kinds of error of a streams program."""
 
+from typing import Final
+
 from kaspar.base.errors import KasparError
+from kaspar.serialization.errors import RegistryUnavailable
 
 
 class StreamsError(KasparError):
@@ -13,3 +16,7 @@ class TopologyError(StreamsError):
 
 class ProcessingError(StreamsError):
     """A function of the program raised an exception for a record, and the program's settings say that it stops then."""
+
+
+NEVER_SKIPPED: Final = (ProcessingError, RegistryUnavailable)
+"""What stops a program whatever its exception handlers are: a registry that is away says nothing about a record."""

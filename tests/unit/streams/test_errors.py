@@ -1,7 +1,10 @@
 """Records that cannot be read, processed or written: the program stops, or skips them and keeps them (KIP-1034)."""
 
+from typing import Any
+
 import pytest
 
+from kaspar.serialization.errors import RegistryUnavailable
 from kaspar.streams import KStream, ProcessingError, StreamsBuilder, TopologyTestDriver, serdes
 
 CONTINUE = {
@@ -102,3 +105,36 @@ def test_a_record_for_both_sides_of_the_shuffle_is_refused_once() -> None:
         driver.pipe("in", b"a", b"not a number")
         assert driver.dropped == {"deserialization": 1}
         assert [topic for topic, _ in driver.produced] == ["dead"]
+
+
+AWAY = {"schema.registry.url": "http://127.0.0.1:1", "max.retries": "0"}
+TRADE = {"type": "record", "name": "Trade", "fields": [{"name": "size", "type": "long"}]}
+
+
+def read_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    builder.stream("in", value_serde=serde).to("out", value_serde=serdes.json())
+
+
+def written_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    builder.stream("in").map_values(lambda text: {"size": 1}).to("out", value_serde=serde)
+
+
+def stored_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    builder.stream("in").group_by_key().aggregate(dict, lambda key, text, trade: {"size": 1}, "sums", value_serde=serde)
+
+
+def joined_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    table = builder.global_table("in", value_serde=serde)
+    builder.stream("other").join(table, lambda text, trade: text, key_selector=lambda key, text: text).to("out")
+
+
+@pytest.mark.parametrize(
+    "topology", [read_by_the_registry, written_by_the_registry, stored_by_the_registry, joined_by_the_registry]
+)
+def test_no_record_is_skipped_because_the_registry_is_away(topology: Any) -> None:
+    builder = StreamsBuilder()
+    topology(builder, serdes.avro(TRADE, registry=AWAY))
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        with pytest.raises(RegistryUnavailable):
+            driver.pipe("in", b"a", b"\0\0\0\0\1\x02")
+        assert (driver.dropped, driver.produced) == ({}, [])

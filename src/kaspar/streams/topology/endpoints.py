@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from kaspar.streams.errors import ProcessingError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError
 from kaspar.streams.serdes import Serde
 from kaspar.streams.topology.context import Headers, OnError, TaskContext
 from kaspar.streams.topology.dead_letters import dead_letter
@@ -79,6 +79,8 @@ class Source(Node):
                 value = read_value(topic, raw_value)
                 if extract is not None:
                     timestamp = extract(key, value, timestamp)
+            except NEVER_SKIPPED:
+                raise
             except Exception as problem:
                 self._refused(context, raw_key, raw_value, timestamp, problem)
                 return
@@ -149,6 +151,8 @@ class Sink(Node):
         def receive(key: Any, value: Any, timestamp: int) -> None:
             try:
                 raw_key, raw_value = write_key(topic, key), write_value(topic, value)
+            except NEVER_SKIPPED:
+                raise
             except Exception as problem:
                 self._refused(context, topic, timestamp, problem)
                 return

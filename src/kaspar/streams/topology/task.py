@@ -7,7 +7,7 @@ take rows and call receivers; what they emit goes to the given outputs.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from kaspar.streams.errors import ProcessingError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError
 from kaspar.streams.topology.any_value import AnyValue
 from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
 from kaspar.streams.topology.dead_letters import dead_letter
@@ -65,7 +65,7 @@ class MapSide:
         context.raw_key, context.raw_value = key, value
         try:
             receive(key, value, timestamp)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             raise failure(context, problem) from problem
@@ -176,7 +176,7 @@ class Task:
                 ports[port](key, value, timestamp)
                 if punctuations.next_stream_time <= time.now:
                     punctuations.stream_time_advanced(time.now)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             raise failure(context, problem) from problem
@@ -193,7 +193,7 @@ class Task:
         """Call what the program has scheduled by the wall clock, as far as it is due."""
         try:
             self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             raise ProcessingError(f"A punctuation of the program raised {_named(problem)}") from problem
@@ -242,7 +242,7 @@ def _guarded(context: TaskContext, receive: Receiver) -> Receiver:
     def guarded(key: Any, value: Any, timestamp: int) -> None:
         try:
             receive(key, value, timestamp)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             context.drop("processing")
