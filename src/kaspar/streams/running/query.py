@@ -114,6 +114,7 @@ class SubTopologyQuery:
             "failOnDataLoss": str(config.fail_on_data_loss).lower(),
             "maxOffsetsPerTrigger": str(config.max_offsets),
             "maxBytesPerTrigger": str(config.max_bytes),
+            "limitByTimestamp": str(self.plan.is_stateful and self._sources.are_several).lower(),
         }
 
     # --- stopping -----------------------------------------------------------------------------------------------------

@@ -40,6 +40,11 @@ class Sources:
     def has_patterns(self) -> bool:
         return bool(self._patterns)
 
+    @property
+    def are_several(self) -> bool:
+        """Whether it may read more than one topic."""
+        return self.has_patterns or len(self._resets) > 1
+
     def topics(self, existing: Iterable[str]) -> tuple[str, ...]:
         """All topics that it reads, in the order of their names."""
         names = {*self._resets}

@@ -48,3 +48,11 @@ def test_a_pattern_subscribes_to_topics_of_others_only() -> None:
     pattern = sources(builder).options({}, {})["subscribePattern"]
     names = ["app-events", "app-counts-changelog", "logs", "app-x-repartition", "other"]
     assert [name for name in names if re.fullmatch(pattern, name)] == ["app-events", "logs"]
+
+
+def test_sources_of_a_join_are_several() -> None:
+    one, joined, many = StreamsBuilder(), StreamsBuilder(), StreamsBuilder()
+    one.stream("a").to("out")
+    joined.stream("a").join(joined.table("b"), lambda value, other: value).to("out")
+    many.stream(pattern="log.*").to("out")
+    assert [sources(each).are_several for each in (one, joined, many)] == [False, True, True]
