@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from kaspar.serialization.errors import RegistryUnavailable
-from kaspar.streams import KStream, ProcessingError, StreamsBuilder, TopologyTestDriver, serdes
+from kaspar.streams import (
+    KStream,
+    ProcessingError,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    TopologyTestDriver,
+    serdes,
+)
 
 CONTINUE = {
     "deserialization.exception.handler": "continue",
@@ -105,6 +113,61 @@ def test_a_record_for_both_sides_of_the_shuffle_is_refused_once() -> None:
         driver.pipe("in", b"a", b"not a number")
         assert driver.dropped == {"deserialization": 1}
         assert [topic for topic, _ in driver.produced] == ["dead"]
+
+
+def failing(key: str, value: object, aggregate: str) -> str:
+    raise ValueError("no")
+
+
+def behind_a_step_of_the_map_side(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in").map_values(lambda text: {"text": text})
+    stream.group_by_key().aggregate(str, failing, "sums")
+
+
+def behind_a_new_key(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in").map_values(str.upper)
+    stream.group_by(lambda key, text: text).aggregate(str, failing, "sums")
+
+
+def behind_a_partitioner(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in").repartition(name="again", partitioner=lambda topic, key, value, partitions: 0)
+    stream.group_by_key().aggregate(str, failing, "sums")
+
+
+@pytest.mark.parametrize("topology", [behind_a_step_of_the_map_side, behind_a_new_key, behind_a_partitioner])
+@pytest.mark.parametrize("headers", [None, [("h", b"1"), ("key", None)]])
+def test_a_record_that_fails_in_a_task_is_kept_as_it_was_read(topology: Any, headers: Any) -> None:
+    builder = StreamsBuilder()
+    topology(builder)
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"hello", 7, headers)
+        ((topic, output),) = driver.produced
+        assert (topic, *output[:3]) == ("dead", b"a", b"hello", 7)
+        own = [(name, value) for name, value in output[3] or () if not name.startswith("__streams.")]
+        assert own == (headers or [])
+
+
+def test_headers_pass_a_shuffle_that_keeps_records_as_they_were_read() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(str.upper).group_by_key().reduce(lambda value, other: other).to_stream().to("out")
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"x", 7, [("h", b"1")])
+        driver.pipe("in", b"a", b"y", 8)
+        records = driver.create_output_topic("out").read_records_to_list()
+        assert [(record.value, record.headers) for record in records] == [("X", (("h", b"1"),)), ("Y", ())]
+
+
+def test_a_suppressed_result_is_not_kept_as_the_record_that_released_it() -> None:
+    builder = StreamsBuilder()
+    counts = builder.stream("in").group_by_key().windowed_by(TimeWindows.of_size(10)).count()
+    final = counts.suppress(Suppressed.until_window_closes()).to_stream()
+    final.map_values(lambda count: 1 // (count - 1)).to("out", value_serde=serdes.integer())
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"first", 5)
+        driver.pipe("in", b"b", b"second", 15)
+        ((topic, output),) = driver.produced
+        assert (topic, *output[:3]) == ("dead", None, None, 5)
+        assert headers_of(driver)[0]["offset"] == "0"
 
 
 AWAY = {"schema.registry.url": "http://127.0.0.1:1", "max.retries": "0"}

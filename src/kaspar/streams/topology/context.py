@@ -45,6 +45,11 @@ class TaskSettings:
     late_topic: str | None = None
     """Where records that arrive after the grace period are written, if they are."""
 
+    @property
+    def keeps_raw_records(self) -> bool:
+        """Whether records may be written as they were read: to the dead-letter topic, or to that of late records."""
+        return self.dead_letter_topic is not None or self.late_topic is not None
+
     def key_serde(self, given: Serde[Any] | None) -> Serde[Any]:
         return self.default_key_serde if given is None else self.resolved(given)
 
