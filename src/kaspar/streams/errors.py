@@ -18,5 +18,9 @@ class ProcessingError(StreamsError):
     """A function of the program raised an exception for a record, and the program's settings say that it stops then."""
 
 
+class RecordTooLarge(StreamsError):
+    """A record that the producer would refuse."""
+
+
 NEVER_SKIPPED: Final = (ProcessingError, RegistryUnavailable)
 """What stops a program whatever its exception handlers are: a registry that is away says nothing about a record."""

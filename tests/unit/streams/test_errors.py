@@ -97,6 +97,19 @@ def test_a_record_that_cannot_be_written_is_skipped_if_the_settings_say_so() -> 
         assert [topic for topic, _ in driver.produced] == ["dead"]
 
 
+@pytest.mark.parametrize("size", [900, 1100])
+def test_a_record_that_is_too_large_is_skipped_if_the_settings_say_so(size: int) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(lambda value: value * size).to("out")
+    with TopologyTestDriver(builder.build(), {**CONTINUE, "producer.max.request.size": 1024}) as driver:
+        driver.pipe("in", b"a", b"x", 7, [("h", b"1")])
+        is_large = size > 1000
+        assert driver.dropped == ({"too-large": 1} if is_large else {})
+        assert [topic for topic, _ in driver.produced] == ["dead" if is_large else "out"]
+        if is_large:
+            assert headers_of(driver)[0]["exception"] == "RecordTooLarge"
+
+
 def test_state_that_cannot_be_written_is_an_error_of_the_step() -> None:
     builder = StreamsBuilder()
     builder.stream("in").group_by_key().aggregate(list, lambda key, value, seen: [*seen, value], "seen")

@@ -15,7 +15,7 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
 from kaspar.spark.kafka_settings import ConnectionSettings, connection_settings
 from kaspar.streams.serdes import serde_for
-from kaspar.streams.topology.context import OnError, TaskSettings
+from kaspar.streams.topology.context import MAX_REQUEST_SIZE, OnError, TaskSettings
 
 log = get_log(__name__)
 
@@ -286,6 +286,7 @@ def _task_settings(read: _Reader, application_id: str) -> TaskSettings:
         on_production_error=_on_error(read, "production.exception.handler", "default.production.exception.handler"),
         dead_letter_topic=read.text("errors.dead.letter.queue.topic.name"),
         late_topic=read.text("kaspar.late.topic.name"),
+        max_request_size=read.number("producer.max.request.size", MAX_REQUEST_SIZE),
     )
 
 

@@ -22,6 +22,8 @@ Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int |
 
 NO_HEADERS: Headers = ()
 UNKNOWN_TIME = -1
+MAX_REQUEST_SIZE = 1024 * 1024
+"""The default of a producer."""
 
 
 class OnError(enum.Enum):
@@ -44,6 +46,8 @@ class TaskSettings:
     dead_letter_topic: str | None = None
     late_topic: str | None = None
     """Where records that arrive after the grace period are written, if they are."""
+    max_request_size: int = MAX_REQUEST_SIZE
+    """Of the producer: a larger record cannot be written."""
 
     @property
     def keeps_raw_records(self) -> bool:
