@@ -22,5 +22,10 @@ class RecordTooLarge(StreamsError):
     """A record that the producer would refuse."""
 
 
+def described(problem: Exception) -> str:
+    """What a function of the program raised."""
+    return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+
+
 NEVER_SKIPPED: Final = (ProcessingError, RegistryUnavailable)
 """What stops a program whatever its exception handlers are: a registry that is away says nothing about a record."""

@@ -7,7 +7,7 @@ take rows and call receivers; what they emit goes to the given outputs.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError, described
 from kaspar.streams.topology.any_value import AnyValue
 from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
 from kaspar.streams.topology.dead_letters import dead_letter
@@ -198,12 +198,7 @@ class Task:
 
     def punctuate(self) -> None:
         """Call what the program has scheduled by the wall clock, as far as it is due."""
-        try:
-            self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
-        except NEVER_SKIPPED:
-            raise
-        except Exception as problem:
-            raise ProcessingError(f"A punctuation of the program raised {_named(problem)}") from problem
+        self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
 
 
 def _with_raw_record(context: TaskContext) -> Headers:
@@ -214,13 +209,9 @@ def _with_raw_record(context: TaskContext) -> Headers:
 def failure(context: TaskContext, problem: Exception) -> ProcessingError:
     """What stops a program whose function raised an exception."""
     return ProcessingError(
-        f"A function of the program raised {_named(problem)} (topic {context.topic}, partition {context.partition}, "
+        f"A function of the program raised {described(problem)} (topic {context.topic}, partition {context.partition}, "
         f"offset {context.offset}). To skip such records set processing.exception.handler = continue."
     )
-
-
-def _named(problem: Exception) -> str:
-    return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
 
 
 def _bind(
