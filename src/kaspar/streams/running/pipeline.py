@@ -1,6 +1,7 @@
 """A streams program as a pipeline: what kaspar.pipelines starts, watches, starts again and stops."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -154,6 +155,8 @@ class StreamsPipeline:
         return replace(
             progress_of(self.queries),
             rows=sum(each.records for each in figures),
+            written=sum(each.written for each in figures),
+            dropped=dict(sum((each.dropped for each in figures), Counter())),
             state_bytes=sum(each.state_bytes for each in figures),
             stream_time_ms=min(times) if times else None,
         )
