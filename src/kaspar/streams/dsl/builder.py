@@ -15,7 +15,7 @@ from kaspar.streams.topology.endpoints import Source, TimestampExtractor
 from kaspar.streams.topology.graph import GlobalTable, Graph
 from kaspar.streams.topology.topology import Topology
 
-_RESETS = ("earliest", "latest", "none")
+_RESETS = ("earliest", "latest")
 
 
 class StreamsBuilder:
@@ -137,4 +137,4 @@ class StreamsBuilder:
 
 def _check_reset(offset_reset: str | None) -> None:
     if offset_reset is not None and offset_reset not in _RESETS:
-        raise TopologyError(f"offset_reset must be one of {', '.join(_RESETS)}, not {offset_reset!r}.")
+        raise TopologyError(f"offset_reset must be {' or '.join(_RESETS)}, not {offset_reset!r}.")
