@@ -88,7 +88,12 @@ class StreamsPipeline:
             predecessors = Predecessors(client, self._names_of(new))
             notes = predecessors.take_over()
             run = self.folder.committed_by(committed)
-            offsets = in_range(client, furthest(kept, notes, run, self.folder.recreated))
+            offsets = in_range(
+                client,
+                furthest(kept, notes, run, self.folder.recreated),
+                unread_topics={topic for number in new for topic in read_by[number]},
+                fail_on_data_loss=config.fail_on_data_loss,
+            )
             for plan, each in zip(plans, sources, strict=True):
                 if plan.number in new:
                     found = list_offsets(client, each.unset(topics.counts, offsets))
