@@ -58,6 +58,7 @@ class StreamGlobalTableJoin(Node):
         keeps_unmatched: bool,
     ) -> None:
         super().__init__(name)
+        self.global_store = store
         self.global_stores = (store,)
         self.key_selector = key_selector
         self.joiner = joiner
@@ -65,8 +66,7 @@ class StreamGlobalTableJoin(Node):
         self.keeps_unmatched = self.joins_null_keys = keeps_unmatched
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        (store,) = self.global_stores
-        get: Getter = context.store(store).get
+        get: Getter = context.store(self.global_store).get
         select, keeps_unmatched = self.key_selector, self.keeps_unmatched
         join = keyed(self.joiner, with_key=self.with_key)
 
