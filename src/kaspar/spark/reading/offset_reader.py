@@ -17,7 +17,7 @@ from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
 from kaspar.protocol.isolation_level import READ_UNCOMMITTED
 from kaspar.protocol.messages import describe_log_dirs
-from kaspar.records import iter_batch, iter_headers
+from kaspar.records.column_reading import ColumnReader, offset_behind
 from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
 from kaspar.spark.reading.common_time import Stamp
 from kaspar.spark.reading.options import InvalidOption, OffsetLimit, ReadOptions
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 SIZES_AGE_S = 30.0
+_NO_END = (1 << 63) - 1
 _ONE_BATCH = 1  # bytes: brokers return a whole batch anyway (KIP-74)
 
 _Result = TypeVar("_Result")
@@ -115,17 +116,14 @@ class OffsetReader:
 
     def stamps(self, where: TopicPartition, offset: int) -> list[Stamp]:
         """Of the first batch that has records from this offset on, without those before it; none at the end."""
-        while True:
-            asked = offset
-            records = self.request(functools.partial(_fetched, where=where, offset=offset))
-            for position, header in iter_headers(records, 0, len(records)):
-                if not header.is_control:
-                    batch = iter_batch(records, position, header)
-                    if found := [Stamp(each.offset, each.timestamp) for each in batch if each.offset >= offset]:
-                        return found
-                offset = header.last_offset + 1
-            if offset == asked:
-                return []
+        while records := self.request(functools.partial(_fetched, where=where, offset=offset)):
+            if found := _stamps(where, records, offset):
+                return found
+            behind = offset_behind(records)
+            if behind is None or behind <= offset:
+                break
+            offset = behind  # of a transaction marker, or of what compaction has left of a batch
+        return []
 
     def _listed(
         self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int | None = None
@@ -246,6 +244,17 @@ class OffsetReader:
 
 def _fetched(client: "Client", where: TopicPartition, offset: int) -> memoryview:
     return memoryview(client.fetch(*where, offset, max_bytes=_ONE_BATCH, max_wait_ms=0).records or b"")
+
+
+def _stamps(where: TopicPartition, records: memoryview, offset: int) -> list[Stamp]:
+    reader = ColumnReader(where, ("offset", "timestamp"), offset, _NO_END)
+    filled = [*reader.take(records), reader.finish()]
+    return [
+        Stamp(each, microseconds // 1000)
+        for columns in filled
+        if columns is not None
+        for each, microseconds in zip(columns.offset.cast("q"), columns.timestamp.cast("q"), strict=True)
+    ]
 
 
 def _refuse_others(
