@@ -6,6 +6,7 @@ limits, crashes and runs its last batch again. In the end it has read all that w
 
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from hypothesis import settings
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
+from kaspar.spark.reading.common_time import Stamp
 from kaspar.spark.reading.data_loss import StartOfLog
 from kaspar.spark.reading.options import ReadOptions
 from kaspar.spark.reading.planning import Limits, OffsetRange
@@ -23,6 +25,7 @@ from kaspar.spark.reading.subscription import Assignment
 
 TOPICS = ("a", "b")
 OPTIONS = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribePattern": ".*", "failOnDataLoss": "false"})
+BY_TIMESTAMP = replace(OPTIONS, limit_by_timestamp=True)
 
 _Result = TypeVar("_Result")
 Record = tuple[uuid.UUID, int, int]
@@ -77,11 +80,30 @@ class Cluster:
                 self.known = None
         return look()
 
+    def stamps(self, where: TopicPartition, offset: int) -> list[Stamp]:
+        """Records of topic b are older than those of a; a batch has two of them."""
+        first, end = self._log(where)
+        if offset < first:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"{where} begins at {first}")
+        return [Stamp(each, self._time(where, each)) for each in range(offset, min(offset + 2, end))]
+
+    def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        found = {}
+        for where in partitions:
+            later = [offset for offset in range(*self._log(where)) if self._time(where, offset) >= timestamp]
+            found[where] = min(later, default=-1)
+        return found
+
+    def _time(self, where: TopicPartition, offset: int) -> int:
+        return offset * 10 + (100 if where.topic == "a" else 0)
+
     def request(self, ask: Callable[[Client], _Result]) -> _Result:
         raise NotImplementedError
 
 
 class Stream(RuleBasedStateMachine):
+    options = OPTIONS
+
     def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster()
@@ -94,7 +116,7 @@ class Stream(RuleBasedStateMachine):
 
     def _start_process(self) -> StreamPlanner:
         self.cluster.known = None
-        return Planner(OPTIONS, self.cluster, now=lambda: 0.0, sleep=lambda seconds: None)
+        return Planner(self.options, self.cluster, now=lambda: 0.0, sleep=lambda seconds: None)
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
@@ -214,5 +236,10 @@ class Stream(RuleBasedStateMachine):
         assert there <= set(self.read), f"never read: {sorted(there - set(self.read))}"
 
 
+class StreamByTimestamp(Stream):
+    options = BY_TIMESTAMP
+
+
 TestStream = Stream.TestCase
-TestStream.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestStreamByTimestamp = StreamByTimestamp.TestCase
+TestStream.settings = TestStreamByTimestamp.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)

@@ -1,6 +1,5 @@
 """The output of `kaspar pipeline list` and `describe` for people."""
 
-import datetime
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -55,7 +54,7 @@ def _is_failing(status: "PipelineStatus") -> bool:
 
 
 def description(details: "PipelineDetails", now_ms: int) -> list[str]:
-    from kaspar.pipelines.lines import age, progress_parts
+    from kaspar.pipelines.lines import age, dropped_records, event_time, progress_parts
 
     status = details.status
     lines = [
@@ -66,7 +65,9 @@ def description(details: "PipelineDetails", now_ms: int) -> list[str]:
     if parts := progress_parts(status.progress):
         lines.append(f"  progress   {', '.join(' '.join(part.split()) for part in parts)}")
     if status.progress.stream_time_ms is not None:
-        lines.append(f"  time       {_time(status.progress.stream_time_ms)} (of events)")
+        lines.append(f"  time       {event_time(status.progress.stream_time_ms)} (of events)")
+    if status.progress.dropped:
+        lines.append(f"  dropped    {dropped_records(status.progress)}")
     for query in details.queries:
         doing = query.doing if query.is_active else "has ended"
         lines.append(f"  query      {query.name or 'without a name'} ({query.id}): {doing}")
@@ -76,7 +77,3 @@ def description(details: "PipelineDetails", now_ms: int) -> list[str]:
     if details.description:
         lines += ["", *details.description.rstrip().splitlines()]
     return lines
-
-
-def _time(ms: int) -> str:
-    return datetime.datetime.fromtimestamp(ms / 1000).isoformat(sep=" ", timespec="seconds")

@@ -1,5 +1,6 @@
 """The progress of a pipeline as text: parts of a line on the terminal, cells of a table."""
 
+import datetime
 from typing import Final
 
 from kaspar.pipelines.pipeline import PipelineProgress
@@ -15,6 +16,10 @@ def status_line(status: PipelineStatus) -> str:
     parts = [f"{status.name}: {status.state}"]
     if status.state is State.RUNNING:
         parts += progress_parts(status.progress)
+        if status.progress.dropped:
+            parts.append(f"dropped {sum(status.progress.dropped.values()):,}")
+        if status.progress.stream_time_ms is not None:
+            parts.append(f"at {event_time(status.progress.stream_time_ms)}")
     elif status.state in (State.RESTARTING, State.FAILED) and status.reason is not None:
         parts = [f"{status.name}: {status.state}: {status.reason}"]
     if status.restarts:
@@ -35,6 +40,14 @@ def progress_parts(progress: PipelineProgress) -> list[str]:
     if progress.state_rows is not None or progress.state_bytes is not None:
         parts.append(f"state {state_size(progress)}")
     return parts
+
+
+def dropped_records(progress: PipelineProgress) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted((progress.dropped or {}).items()))
+
+
+def event_time(ms: int) -> str:
+    return datetime.datetime.fromtimestamp(ms / 1000).isoformat(sep=" ", timespec="seconds")
 
 
 def rate(progress: PipelineProgress) -> str:

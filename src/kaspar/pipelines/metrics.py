@@ -28,6 +28,18 @@ def _restarts(statuses: Statuses) -> Iterator[Sample]:
         yield labels(pipeline=status.name), status.restarts
 
 
+def _written(statuses: Statuses) -> Iterator[Sample]:
+    for status in statuses:
+        if status.progress.written is not None:
+            yield labels(pipeline=status.name), status.progress.written
+
+
+def _dropped(statuses: Statuses) -> Iterator[Sample]:
+    for status in statuses:
+        for reason, count in sorted((status.progress.dropped or {}).items()):
+            yield labels(pipeline=status.name, reason=reason), count
+
+
 def _gauge(name: str, help_text: str, value: Callable[[PipelineProgress], float | None]) -> Family[Statuses]:
     """A figure of the pipelines that know it."""
 
@@ -58,6 +70,20 @@ FAMILIES: Final[tuple[Family[Statuses], ...]] = (
         "Restarts after failures, since a user started the pipeline.",
         _restarts,
         ("pipeline",),
+    ),
+    Family(
+        "kaspar_pipeline_written_records_total",
+        Kind.COUNTER,
+        "Records that the pipeline has written to topics, since its last start.",
+        _written,
+        ("pipeline",),
+    ),
+    Family(
+        "kaspar_pipeline_dropped_records_total",
+        Kind.COUNTER,
+        "Records that the pipeline has not processed, by reason (late, deserialization, ...), since its last start.",
+        _dropped,
+        ("pipeline", "reason"),
     ),
     _gauge(
         "input_rows_per_second",

@@ -4,7 +4,7 @@ A pipeline is one or more Spark streaming queries that start and stop together. 
 session, waits, starts it again when a query has failed, and stops it; it knows nothing of what the queries do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -24,6 +24,10 @@ class PipelineProgress:
     batches: int | None = None
     rows: int | None = None
     """Read since it started."""
+    written: int | None = None
+    """Records that it has written to topics since it started."""
+    dropped: Mapping[str, int] | None = None
+    """Records that it has not processed since it started, by reason."""
     input_rows_per_second: float | None = None
     processed_rows_per_second: float | None = None
     lag: int | None = None

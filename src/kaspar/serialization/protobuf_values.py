@@ -27,7 +27,7 @@ class ProtobufValues:
         """`message` is the full name of the one that is written. Raises InvalidSchema."""
         from google.protobuf import json_format
 
-        self._file = _file(text, references)
+        self._file = file_of(text, references)
         self._pool = self._file.pool
         self._classes: dict[tuple[int, ...], type[Message]] = {}
         self._indexes = FIRST_MESSAGE if message is None else indexes_of(self._file, message)
@@ -117,7 +117,7 @@ def _is_special(message: "Descriptor") -> bool:
     return bool(message.full_name.startswith("google.protobuf."))
 
 
-def _file(text: str, references: Mapping[str, str]) -> "FileDescriptor":
+def file_of(text: str, references: Mapping[str, str]) -> "FileDescriptor":
     """The schema's file, in a pool of its own with everything that it imports. Raises InvalidSchema."""
     from kaspar.schemas.protobuf.descriptors import FileDescriptorSet, private_pool
     from kaspar.schemas.protobuf.sources import compile_schema

@@ -36,6 +36,7 @@ READ_OPTIONS: Final = (
     "minOffsetsPerTrigger",
     "maxBytesPerTrigger",
     "maxTriggerDelay",
+    "limitByTimestamp",
     "minPartitions",
     "maxRecordsPerPartition",
     "splitPartitions",

@@ -18,6 +18,7 @@ from kaspar.streams.topology.topology import Topology
 if TYPE_CHECKING:
     from kaspar.pipelines.pipeline import PipelineProgress
     from kaspar.pipelines.runner import Change
+    from kaspar.pipelines.standalone import Figures
     from kaspar.streams.running.local_stores import LocalStore
 
 _MASTER: Final = "local[*,4]"
@@ -50,6 +51,8 @@ class KafkaStreams:
         """Why it was started again, or has ended."""
         self.state_port: int | None = None
         """Where the contents of the stores are served, while it runs."""
+        self.metrics_port: int | None = None
+        """Where the metrics are served, while what start() has started runs."""
         self._state = State.CREATED
         self._stop = threading.Event()
         self._started = threading.Event()
@@ -70,7 +73,12 @@ class KafkaStreams:
         except KeyboardInterrupt:  # Ctrl-C while it waits for a broker ends it as later
             return
         with self._page():
-            run(self.pipeline, master=self._master(), config=self.config.spark)
+            run(
+                self.pipeline,
+                master=self._master(),
+                config=self.config.spark,
+                metrics=self.config.metrics_listener,
+            )
 
     def start(self) -> None:
         """Run in the background, until close(). Returns when the queries have started; raises if they do not."""
@@ -135,12 +143,29 @@ class KafkaStreams:
         finally:
             page.stop()
 
+    @contextmanager
+    def _metrics(self, figures: "Figures") -> Iterator[None]:
+        """Serves the metrics, if the settings say where. For run() the pipeline's runner does that."""
+        if self.config.metrics_listener is None:
+            yield
+            return
+        from kaspar.pipelines.metrics import metrics_page
+
+        page = metrics_page(self.config.metrics_listener, lambda: [figures.status()])
+        page.start()
+        self.metrics_port = page.port
+        try:
+            yield
+        finally:
+            page.stop()
+
     def _run(self) -> None:
         from pyspark import SparkContext
 
         from kaspar.pipelines.folder import SessionPlan
         from kaspar.pipelines.runner import PipelineRunner
         from kaspar.pipelines.sessions import new_session
+        from kaspar.pipelines.standalone import Figures
 
         try:
             self.pipeline.check()
@@ -148,8 +173,14 @@ class KafkaStreams:
             session = new_session(
                 self.config.application_id, SessionPlan(None if running else self._master(), self.config.spark)
             )
-            with self._page():
-                PipelineRunner(self.pipeline, stop=self._stop, report=self._changed).run(session)
+            figures = Figures(self.pipeline)
+
+            def report(change: "Change") -> None:
+                figures.change(change)
+                self._changed(change)
+
+            with self._page(), self._metrics(figures):
+                PipelineRunner(self.pipeline, stop=self._stop, report=report).run(session)
             self._state = State.NOT_RUNNING
         except BaseException as problem:
             self._state, self._failure, self.problem = State.ERROR, problem, str(problem)

@@ -114,3 +114,28 @@ def test_joins_go_on_where_they_were(
         )
         app.wait_for(lambda: has("stream-and-table", ada="c1+Ada", eve="c3+None"), "the table is still there")
         app.wait_for(lambda: has("global", ada="home+Welcome", eve="home+Welcome"), "the global table is there")
+
+
+def test_a_table_that_is_older_than_the_stream_is_read_before_it(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    """Also while a program catches up with more records than a batch may have."""
+    profiles, orders = topics.create(name="older-profiles", partitions=2), topics.create(name="newer-orders")
+    keys = [f"{number}".encode() for number in range(200)]
+    topics.produce(
+        profiles,
+        [
+            Message(b"profile", key, partition=number % 2, timestamp_ms=START + number)
+            for number, key in enumerate(keys)
+        ],
+    )
+    topics.produce(
+        orders, [Message(b"order", key, timestamp_ms=START + 1000 + number) for number, key in enumerate(keys)]
+    )
+    builder = StreamsBuilder()
+    builder.stream(orders).left_join(builder.table(profiles), plus).to("orders-with-profiles")
+    with running(
+        builder.build(), broker.bootstrap, tmp_path, "older-table", max_offsets_per_trigger=60, commit_interval_ms=0
+    ) as app:
+        app.wait_for(lambda: last_values(topics, "orders-with-profiles").keys() == {*keys}, "all orders are processed")
+    assert {*last_values(topics, "orders-with-profiles").values()} == {b"order+profile"}

@@ -136,12 +136,16 @@ def test_records_that_cannot_be_read_or_processed_are_dead_letters(
         "deserialization_exception_handler": "continue",
         "processing_exception_handler": "continue",
         "errors_dead_letter_queue_topic_name": f"{events}-dead",
+        "kaspar_metrics_listener": "127.0.0.1:0",
         **EXACTLY_ONCE,
     }
     with running(builder.build(), broker.bootstrap, tmp_path, f"app-{events}", **settings) as app:
         app.wait_for(lambda: last_values(topics, f"{events}-out") == {b"k": b"7"}, "the others are processed")
         app.wait_for(lambda: app.pipeline.sub_topologies[0].figures.records > 0, "the batch is counted")
         assert sum(app.pipeline.sub_topologies[0].figures.dropped.values()) == 2
+        with urllib.request.urlopen(f"http://127.0.0.1:{app.metrics_port}/metrics", timeout=10) as response:
+            lines = response.read().decode().splitlines()
+        assert f'kaspar_pipeline_dropped_records_total{{pipeline="app-{events}",reason="processing"}} 1' in lines
     dead = {record.value: dict(record.headers) for record in topics.read(f"{events}-dead")}
     assert dead.keys() == {b"{", b"0"}
     assert dead[b"0"]["__streams.errors.exception"] == b"ZeroDivisionError"

@@ -57,9 +57,12 @@ def test_state_that_was_deleted_is_restored_from_the_changelog(
     with running(topology, broker.bootstrap, tmp_path, name, processing_guarantee="exactly_once_v2") as app:
         app.wait_for(lambda: counts(topics, f"{name}-results") == {"one": 1, "two": 2}, "the words are counted")
     shutil.rmtree(tmp_path / name / "state")
-    topics.produce(lines, [b"two"])
     with running(topology, broker.bootstrap, tmp_path, name, processing_guarantee="exactly_once_v2") as app:
+        assert app.store("counts").get("two").value == 2, "it is restored for those who read it, too"
+        topics.produce(lines, [b"two"])
         app.wait_for(lambda: counts(topics, f"{name}-results") == {"one": 1, "two": 3}, "the words are counted")
+    with running(topology, broker.bootstrap, tmp_path, name, processing_guarantee="exactly_once_v2") as app:
+        assert app.store("counts").get("two").value == 3, "the last batch is seen before there is another"
 
 
 def test_a_missing_source_topic_is_refused_by_name(spark: SparkSession, broker: KasparProcess, tmp_path: Path) -> None:

@@ -227,12 +227,21 @@ def test_table_shows_reasons_of_those_that_do_not_run() -> None:
 
 
 def test_description_shows_the_last_error_and_the_time_of_events() -> None:
-    status = PipelineStatus("a", State.RUNNING, 0, 1, "boom", HOUR, PipelineProgress(stream_time_ms=0))
+    status = PipelineStatus(
+        "a",
+        State.RUNNING,
+        0,
+        1,
+        "boom",
+        HOUR,
+        PipelineProgress(stream_time_ms=0, dropped={"late": 1200, "deserialization": 1}),
+    )
     queries = (QueryStatus("", "8a1c", False, "Stopped"),)
     lines = description(PipelineDetails(status, "a.py", (), "a.log", queries), 2 * HOUR)
     assert lines[3].split()[0] == "time"
     assert lines[3].endswith("(of events)")
-    assert lines[4:] == ["  query      without a name (8a1c): has ended", "  last error boom (1 h 0 min ago)"]
+    assert lines[4] == "  dropped    1 deserialization, 1,200 late"
+    assert lines[5:] == ["  query      without a name (8a1c): has ended", "  last error boom (1 h 0 min ago)"]
 
 
 def test_reader_of_the_output_may_end_early(folder: Folder) -> None:

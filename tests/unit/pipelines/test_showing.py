@@ -1,6 +1,7 @@
 """What people and Prometheus see of pipelines."""
 
 import io
+import re
 import urllib.request
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ PROGRESS = PipelineProgress(
     state_rows=7,
     state_bytes=12_345_678,
     stream_time_ms=1_500,
+    written=20,
+    dropped={"late": 3, "processing": 1},
 )
 RUNNING = PipelineStatus("counts", State.RUNNING, 0, progress=PROGRESS)
 FAILING = PipelineStatus("orders", State.RESTARTING, 0, restarts=2, reason="ValueError: boom", failed_ms=0)
@@ -33,7 +36,9 @@ def words(text: str) -> str:
 
 def test_line_of_a_running_pipeline_has_its_figures() -> None:
     line = words(status_line(RUNNING))
-    assert line == "counts: running in 1,234 rows/s done 9,000 rows/s 85 ms a batch lag 12 state 12.3 MB"
+    figures = "counts: running in 1,234 rows/s done 9,000 rows/s 85 ms a batch lag 12 state 12.3 MB "
+    assert line.startswith(figures)
+    assert re.fullmatch(r"dropped 4 at 19(69|70)-\d\d-\d\d \d\d:\d\d:01", line.removeprefix(figures))
 
 
 def test_line_of_a_failing_pipeline_has_the_reason() -> None:
@@ -131,6 +136,9 @@ def test_metrics_page() -> None:
     assert found["kaspar_pipeline_batch_seconds", "counts"] == 0.085
     assert found["kaspar_pipeline_state_bytes", "counts"] == 12_345_678
     assert found["kaspar_pipeline_stream_time_seconds", "counts"] == 1.5
+    assert found["kaspar_pipeline_written_records_total", "counts"] == 20
+    assert found["kaspar_pipeline_dropped_records_total", "counts", "late"] == 3
+    assert found["kaspar_pipeline_dropped_records_total", "counts", "processing"] == 1
     assert ("kaspar_pipeline_lag", "orders") not in found
 
 

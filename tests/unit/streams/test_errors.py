@@ -1,8 +1,19 @@
 """Records that cannot be read, processed or written: the program stops, or skips them and keeps them (KIP-1034)."""
 
+from typing import Any
+
 import pytest
 
-from kaspar.streams import KStream, ProcessingError, StreamsBuilder, TopologyTestDriver, serdes
+from kaspar.serialization.errors import RegistryUnavailable
+from kaspar.streams import (
+    KStream,
+    ProcessingError,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    TopologyTestDriver,
+    serdes,
+)
 
 CONTINUE = {
     "deserialization.exception.handler": "continue",
@@ -86,6 +97,19 @@ def test_a_record_that_cannot_be_written_is_skipped_if_the_settings_say_so() -> 
         assert [topic for topic, _ in driver.produced] == ["dead"]
 
 
+@pytest.mark.parametrize("size", [900, 1100])
+def test_a_record_that_is_too_large_is_skipped_if_the_settings_say_so(size: int) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(lambda value: value * size).to("out")
+    with TopologyTestDriver(builder.build(), {**CONTINUE, "producer.max.request.size": 1024}) as driver:
+        driver.pipe("in", b"a", b"x", 7, [("h", b"1")])
+        is_large = size > 1000
+        assert driver.dropped == ({"too-large": 1} if is_large else {})
+        assert [topic for topic, _ in driver.produced] == ["dead" if is_large else "out"]
+        if is_large:
+            assert headers_of(driver)[0]["exception"] == "RecordTooLarge"
+
+
 def test_state_that_cannot_be_written_is_an_error_of_the_step() -> None:
     builder = StreamsBuilder()
     builder.stream("in").group_by_key().aggregate(list, lambda key, value, seen: [*seen, value], "seen")
@@ -102,3 +126,91 @@ def test_a_record_for_both_sides_of_the_shuffle_is_refused_once() -> None:
         driver.pipe("in", b"a", b"not a number")
         assert driver.dropped == {"deserialization": 1}
         assert [topic for topic, _ in driver.produced] == ["dead"]
+
+
+def failing(key: str, value: object, aggregate: str) -> str:
+    raise ValueError("no")
+
+
+def behind_a_step_of_the_map_side(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in").map_values(lambda text: {"text": text})
+    stream.group_by_key().aggregate(str, failing, "sums")
+
+
+def behind_a_new_key(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in").map_values(str.upper)
+    stream.group_by(lambda key, text: text).aggregate(str, failing, "sums")
+
+
+def behind_a_partitioner(builder: StreamsBuilder) -> None:
+    stream = builder.stream("in").repartition(name="again", partitioner=lambda topic, key, value, partitions: 0)
+    stream.group_by_key().aggregate(str, failing, "sums")
+
+
+@pytest.mark.parametrize("topology", [behind_a_step_of_the_map_side, behind_a_new_key, behind_a_partitioner])
+@pytest.mark.parametrize("headers", [None, [("h", b"1"), ("key", None)]])
+def test_a_record_that_fails_in_a_task_is_kept_as_it_was_read(topology: Any, headers: Any) -> None:
+    builder = StreamsBuilder()
+    topology(builder)
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"hello", 7, headers)
+        ((topic, output),) = driver.produced
+        assert (topic, *output[:3]) == ("dead", b"a", b"hello", 7)
+        own = [(name, value) for name, value in output[3] or () if not name.startswith("__streams.")]
+        assert own == (headers or [])
+
+
+def test_headers_pass_a_shuffle_that_keeps_records_as_they_were_read() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(str.upper).group_by_key().reduce(lambda value, other: other).to_stream().to("out")
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"x", 7, [("h", b"1")])
+        driver.pipe("in", b"a", b"y", 8)
+        records = driver.create_output_topic("out").read_records_to_list()
+        assert [(record.value, record.headers) for record in records] == [("X", (("h", b"1"),)), ("Y", ())]
+
+
+def test_a_suppressed_result_is_not_kept_as_the_record_that_released_it() -> None:
+    builder = StreamsBuilder()
+    counts = builder.stream("in").group_by_key().windowed_by(TimeWindows.of_size(10)).count()
+    final = counts.suppress(Suppressed.until_window_closes()).to_stream()
+    final.map_values(lambda count: 1 // (count - 1)).to("out", value_serde=serdes.integer())
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"first", 5)
+        driver.pipe("in", b"b", b"second", 15)
+        ((topic, output),) = driver.produced
+        assert (topic, *output[:3]) == ("dead", None, None, 5)
+        assert headers_of(driver)[0]["offset"] == "0"
+
+
+AWAY = {"schema.registry.url": "http://127.0.0.1:1", "max.retries": "0"}
+TRADE = {"type": "record", "name": "Trade", "fields": [{"name": "size", "type": "long"}]}
+
+
+def read_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    builder.stream("in", value_serde=serde).to("out", value_serde=serdes.json())
+
+
+def written_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    builder.stream("in").map_values(lambda text: {"size": 1}).to("out", value_serde=serde)
+
+
+def stored_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    builder.stream("in").group_by_key().aggregate(dict, lambda key, text, trade: {"size": 1}, "sums", value_serde=serde)
+
+
+def joined_by_the_registry(builder: StreamsBuilder, serde: Any) -> None:
+    table = builder.global_table("in", value_serde=serde)
+    builder.stream("other").join(table, lambda text, trade: text, key_selector=lambda key, text: text).to("out")
+
+
+@pytest.mark.parametrize(
+    "topology", [read_by_the_registry, written_by_the_registry, stored_by_the_registry, joined_by_the_registry]
+)
+def test_no_record_is_skipped_because_the_registry_is_away(topology: Any) -> None:
+    builder = StreamsBuilder()
+    topology(builder, serdes.avro(TRADE, registry=AWAY))
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        with pytest.raises(RegistryUnavailable):
+            driver.pipe("in", b"a", b"\0\0\0\0\1\x02")
+        assert (driver.dropped, driver.produced) == ({}, [])

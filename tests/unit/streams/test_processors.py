@@ -181,3 +181,44 @@ def test_a_cancelled_schedule_is_not_called_again() -> None:
         driver.advance_wall_clock_time(10)
         driver.advance_wall_clock_time(10)
         assert ticks(driver) == ["10"]
+
+
+class Failing(Processor):
+    """Schedules a function that shows where it is called, and raises every other time."""
+
+    def __init__(self, kind: PunctuationType) -> None:
+        self.kind = kind
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        context.schedule(10, self.kind, self.call)
+
+    def process(self, record: Record) -> None: ...
+
+    def call(self, now: int) -> None:
+        if now % 20:
+            raise ValueError("odd")
+        self.context.forward(Record("k", f"{now} {self.context.topic!r} {self.context.offset}", now))
+
+
+@pytest.mark.parametrize("kind", PunctuationType)
+def test_a_punctuation_that_raises_is_skipped_if_the_settings_say_so(kind: PunctuationType) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").process(partial(Failing, kind)).to("out")
+
+    def run(**settings: str) -> TopologyTestDriver:
+        driver = TopologyTestDriver(builder.build(), {name.replace("_", "."): each for name, each in settings.items()})
+        for now in (10, 20, 30):
+            if kind is PunctuationType.STREAM_TIME:
+                driver.pipe("in", b"a", b"x", now)
+            else:
+                driver.advance_wall_clock_time(10)
+        return driver
+
+    with pytest.raises(ProcessingError, match=r"^A punctuation .* ValueError: odd\. To go on .* = continue\.$"):
+        run()
+    driver = run(processing_exception_handler="continue", errors_dead_letter_queue_topic_name="dead")
+    assert driver.dropped == {"processing": 2}
+    assert driver.create_output_topic("out").read_values_to_list() == ["20 '' -1"]
+    dead = [output[:3] for topic, output in driver.produced if topic == "dead"]
+    assert dead == [(None, None, 10), (None, None, 30)]

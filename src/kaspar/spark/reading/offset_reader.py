@@ -4,6 +4,7 @@ One client, reopened when its connection breaks. A cluster that was never reache
 that has responded before is retried for request.timeout.ms, since brokers restart.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +17,9 @@ from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
 from kaspar.protocol.isolation_level import READ_UNCOMMITTED
 from kaspar.protocol.messages import describe_log_dirs
+from kaspar.records.column_reading import ColumnReader, offset_behind
 from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
+from kaspar.spark.reading.common_time import Stamp
 from kaspar.spark.reading.options import InvalidOption, OffsetLimit, ReadOptions
 from kaspar.spark.reading.planning import UNKNOWN_BYTES_PER_OFFSET
 from kaspar.spark.reading.subscription import Assignment, UnknownTopics, assignment, topics_to_ask
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 SIZES_AGE_S = 30.0
+_NO_END = (1 << 63) - 1
+_ONE_BATCH = 1  # bytes: brokers return a whole batch anyway (KIP-74)
 
 _Result = TypeVar("_Result")
 
@@ -104,6 +109,21 @@ class OffsetReader:
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._listed(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+
+    def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """The first offset with this timestamp or a later one; -1 if there is none."""
+        return self._listed(dict.fromkeys(partitions, timestamp))
+
+    def stamps(self, where: TopicPartition, offset: int) -> list[Stamp]:
+        """Of the first batch that has records from this offset on, without those before it; none at the end."""
+        while records := self.request(functools.partial(_fetched, where=where, offset=offset)):
+            if found := _stamps(where, records, offset):
+                return found
+            behind = offset_behind(records)
+            if behind is None or behind <= offset:
+                break
+            offset = behind  # of a transaction marker, or of what compaction has left of a batch
+        return []
 
     def _listed(
         self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int | None = None
@@ -220,6 +240,21 @@ class OffsetReader:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+def _fetched(client: "Client", where: TopicPartition, offset: int) -> memoryview:
+    return memoryview(client.fetch(*where, offset, max_bytes=_ONE_BATCH, max_wait_ms=0).records or b"")
+
+
+def _stamps(where: TopicPartition, records: memoryview, offset: int) -> list[Stamp]:
+    reader = ColumnReader(where, ("offset", "timestamp"), offset, _NO_END)
+    filled = [*reader.take(records), reader.finish()]
+    return [
+        Stamp(each, microseconds // 1000)
+        for columns in filled
+        if columns is not None
+        for each, microseconds in zip(columns.offset.cast("q"), columns.timestamp.cast("q"), strict=True)
+    ]
 
 
 def _refuse_others(

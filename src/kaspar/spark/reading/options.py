@@ -109,6 +109,8 @@ class ReadOptions:
     min_offsets_per_trigger: int | None
     max_bytes_per_trigger: int | None
     max_trigger_delay_ms: int
+    limit_by_timestamp: bool
+    """Whether a micro-batch that a limit makes smaller ends at the same time in all partitions."""
     min_partitions: int | None
     max_records_per_partition: int | None
     split_partitions: bool | None
@@ -167,6 +169,7 @@ class ReadOptions:
             min_offsets_per_trigger=_optional_number(given, "minOffsetsPerTrigger", at_least=0),
             max_bytes_per_trigger=_optional_number(given, "maxBytesPerTrigger"),
             max_trigger_delay_ms=_duration_ms(given, "maxTriggerDelay", "15m"),
+            limit_by_timestamp=_boolean(given, "limitByTimestamp", default=False),
             min_partitions=_optional_number(given, "minPartitions"),
             max_records_per_partition=_optional_number(given, "maxRecordsPerPartition"),
             split_partitions=_boolean(given, "splitPartitions") if "splitpartitions" in given else None,

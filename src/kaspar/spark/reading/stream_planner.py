@@ -10,18 +10,23 @@ Topic ids are kept while the process lives: the checkpoint has only offsets, in 
 """
 
 import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition
+from kaspar.base.log import get_log
 from kaspar.client import Client
 from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.spark.offsets import PartitionOffsets
 from kaspar.spark.reading import data_loss
+from kaspar.spark.reading.common_time import Stamp, ending_together
 from kaspar.spark.reading.options import ReadOptions
 from kaspar.spark.reading.planning import Limits, OffsetRange, available, limited, waits_for_more
 from kaspar.spark.reading.subscription import Assignment, matches
+
+log = get_log(__name__)
 
 METADATA_AGE_S = 1.0
 """How often new partitions and topics are looked for: a query without a pause between triggers asks for offsets a
@@ -40,6 +45,8 @@ class Cluster(Protocol):
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]: ...
     def retry_if_gone(self, look: Callable[[], _Result]) -> _Result: ...
     def request(self, ask: Callable[[Client], _Result]) -> _Result: ...
+    def stamps(self, where: TopicPartition, offset: int) -> Sequence[Stamp]: ...
+    def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]: ...
 
 
 class StreamPlanner:
@@ -83,11 +90,27 @@ class StreamPlanner:
         self._last_batch_at = self._now()
         sizes = {} if limits.max_bytes is None else self._cluster.bytes_per_offset(frozenset(self.latest))
         end = limited(limits, begins, self.latest, sizes)
+        if self.options.limit_by_timestamp and end != self.latest:
+            end = self._ending_together(limits, begins, end, sizes)
         if count and end == start:
             # A recreated topic that is as long as the old one: Spark runs a batch only if the offsets differ.
             recreated = next(where for where, offset in end.items() if offset > begins[where])
             end[recreated] -= 1
         return end
+
+    def _ending_together(
+        self,
+        limits: Limits,
+        begins: PartitionOffsets,
+        end: dict[TopicPartition, int],
+        sizes: Mapping[TopicPartition, float],
+    ) -> dict[TopicPartition, int]:
+        try:
+            return ending_together(limits, begins, end, self.latest, sizes, self._cluster)
+        except (Refused, MalformedBytes) as problem:
+            # Records were deleted a moment ago, for example. What that means is found out by the next batch.
+            log.warning(f"A micro-batch is limited without regard to timestamps: {problem}.")
+            return end
 
     def _refresh(self, start: PartitionOffsets) -> None:
         there = self._there(start.keys())

@@ -1,6 +1,7 @@
 """StreamsBuilder: where a program begins."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kaspar.streams.dsl.handles import GlobalKTable
@@ -15,7 +16,7 @@ from kaspar.streams.topology.endpoints import Source, TimestampExtractor
 from kaspar.streams.topology.graph import GlobalTable, Graph
 from kaspar.streams.topology.topology import Topology
 
-_RESETS = ("earliest", "latest", "none")
+_RESETS = ("earliest", "latest")
 
 
 class StreamsBuilder:
@@ -33,6 +34,7 @@ class StreamsBuilder:
 
     def __init__(self) -> None:
         self._graph = Graph()
+        self._changelogs: dict[str, tuple[bool, dict[str, str]]] = {}
 
     def stream(
         self,
@@ -129,12 +131,28 @@ class StreamsBuilder:
         self._graph.add_store(store)
         return self
 
+    def changelog(
+        self, store: str, config: Mapping[str, str] | None = None, *, enabled: bool = True
+    ) -> "StreamsBuilder":
+        """How the changelog topic of a store is configured when it is created, or that the store has none
+        (withLoggingEnabled and withLoggingDisabled of Kafka's Materialized). Without one its content is lost with the
+        machine."""
+        if config and not enabled:
+            raise TopologyError(f"The store {store} is to have no changelog, which therefore has no configuration.")
+        self._changelogs[store] = enabled, dict(config or {})
+        return self
+
     def build(self) -> Topology:
         """The finished topology. Raises TopologyError if it cannot be run."""
+        stores = self._graph.stores
+        for name, (enabled, config) in self._changelogs.items():
+            if name not in stores:
+                raise TopologyError(f"changelog() names the store {name}, and there is none of that name with one.")
+            stores[name] = replace(stores[name], is_logged=enabled, changelog_overrides=config)
         relax_null_keys(self._graph.nodes.values())
         return Topology(self._graph)
 
 
 def _check_reset(offset_reset: str | None) -> None:
     if offset_reset is not None and offset_reset not in _RESETS:
-        raise TopologyError(f"offset_reset must be one of {', '.join(_RESETS)}, not {offset_reset!r}.")
+        raise TopologyError(f"offset_reset must be {' or '.join(_RESETS)}, not {offset_reset!r}.")

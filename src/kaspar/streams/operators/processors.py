@@ -122,6 +122,7 @@ class ProcessorContext:
 
 class ProcessorNode(Node):
     needs_task = True
+    global_stores = None
 
     def __init__(self, name: str, supplier: Callable[[], Processor], *, keeps_key: bool = False) -> None:
         super().__init__(name)

@@ -59,6 +59,7 @@ class StreamGlobalTableJoin(Node):
     ) -> None:
         super().__init__(name)
         self.global_store = store
+        self.global_stores = (store,)
         self.key_selector = key_selector
         self.joiner = joiner
         self.with_key = with_key

@@ -78,12 +78,15 @@ class TableSuppress(TableNode):
         if change.new is not None or not self.by_window:
             values = buffer.read_value(change.new), buffer.read_value(change.old)
             before = context.topic, context.partition, context.offset, context.headers
+            raw = context.raw_key, context.raw_value
             context.topic, context.partition, context.offset = change.topic, change.partition, change.offset
             context.headers = change.headers or None
+            context.raw_key = context.raw_value = None  # as Kafka's buffer, it does not keep them
             try:
                 forward(key, values, change.timestamp)
             finally:
                 context.topic, context.partition, context.offset, context.headers = before
+                context.raw_key, context.raw_value = raw
         buffer.remove_first()
 
     def _full(self, totals: Totals) -> ProcessingError:

@@ -37,6 +37,8 @@ class TableTransformValues(DerivedTable):
     """Unlike mapped values, a transformed value is computed from None too, and the old value is computed again from the
     parent's old value, unless the result has a store."""
 
+    global_stores = None
+
     def __init__(
         self, name: str, parent: TableNode, supplier: Callable[[], ValueTransformer], store: str | None
     ) -> None:

@@ -15,7 +15,7 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
 from kaspar.spark.kafka_settings import ConnectionSettings, connection_settings
 from kaspar.streams.serdes import serde_for
-from kaspar.streams.topology.context import OnError, TaskSettings
+from kaspar.streams.topology.context import MAX_REQUEST_SIZE, OnError, TaskSettings
 
 log = get_log(__name__)
 
@@ -59,6 +59,7 @@ _NAMES: Final = (
     "replication.factor",
     "application.server",
     "kaspar.state.listener",
+    "kaspar.metrics.listener",
     "client.id",
     "request.timeout.ms",
 )
@@ -128,6 +129,8 @@ class StreamsConfig:
     """Whether the program stops if records that it has not read were deleted."""
     listener: tuple[str, int] | None
     """Host and port of the page with the contents of the stores; None: there is none."""
+    metrics_listener: str | None
+    """host:port of the page for Prometheus; None: there is none."""
     read_options: Mapping[str, str] = field(repr=False)
     """For the data source: how it connects, and what `consumer.` was given."""
     write_options: Mapping[str, str] = field(repr=False)
@@ -162,7 +165,8 @@ class StreamsConfig:
             max_bytes=read.number("max.bytes.per.trigger", _MAX_BYTES, at_least=1),
             replication_factor=read.number("replication.factor", BROKERS_DEFAULT, at_least=BROKERS_DEFAULT),
             fail_on_data_loss=read.choice("kaspar.fail.on.data.loss", {"true": True, "false": False}, "true"),
-            listener=_listener(read),
+            listener=_listener(read, "kaspar.state.listener", "application.server"),
+            metrics_listener=_metrics_listener(read),
             read_options=_options(clients, given, "consumer."),
             write_options=_options(clients, given, "producer."),
             spark=spark,
@@ -286,6 +290,7 @@ def _task_settings(read: _Reader, application_id: str) -> TaskSettings:
         on_production_error=_on_error(read, "production.exception.handler", "default.production.exception.handler"),
         dead_letter_topic=read.text("errors.dead.letter.queue.topic.name"),
         late_topic=read.text("kaspar.late.topic.name"),
+        max_request_size=read.number("producer.max.request.size", MAX_REQUEST_SIZE),
     )
 
 
@@ -300,12 +305,15 @@ def _on_error(read: _Reader, name: str, older_name: str | None = None) -> OnErro
     return found
 
 
-def _listener(read: _Reader) -> tuple[str, int] | None:
-    name = "kaspar.state.listener"
+def _metrics_listener(read: _Reader) -> str | None:
+    found = _listener(read, "kaspar.metrics.listener")
+    return None if found is None else f"{found[0]}:{found[1]}"
+
+
+def _listener(read: _Reader, *names: str) -> tuple[str, int] | None:
+    """Of the first of these settings that is given."""
+    name = next((each for each in names if read.text(each) is not None), names[0])
     text = read.text(name)
-    if text is None:
-        name = "application.server"
-        text = read.text(name)
     if text is None:
         return None
     host, colon, port = text.rpartition(":")

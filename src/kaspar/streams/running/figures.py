@@ -17,7 +17,7 @@ class Figures:
         self.batches = 0
         self.records = 0
         self.written = 0
-        self.dropped: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
         self.stream_time_ms: int | None = None
         self._state_bytes: dict[int, int] = {}
 
@@ -28,11 +28,16 @@ class Figures:
             for report in reports:
                 self.records += report.records
                 self.written += report.written
-                self.dropped.update(report.dropped)
+                self._dropped.update(report.dropped)
                 for partition, result in report.partitions.items():
                     self._state_bytes[partition] = result.state_bytes
                     if (time := result.meta.get(STREAM_TIME, -1)) >= 0:
                         self.stream_time_ms = max(time, self.stream_time_ms or 0)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        with self._lock:
+            return Counter(self._dropped)
 
     @property
     def state_bytes(self) -> int:

@@ -15,7 +15,7 @@ from kaspar.client.cluster import LATEST_TIMESTAMP, Client
 from kaspar.client.offsets import list_offsets
 from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.spark.kafka_settings import ConnectionSettings
-from kaspar.streams.errors import ProcessingError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError
 from kaspar.streams.running.changelog_clients import LazyReader
 from kaspar.streams.stores.byte_store import OverlayStore, Row, Snapshot
 from kaspar.streams.stores.disk.ensure import ensure
@@ -71,7 +71,7 @@ class GlobalStores:
         (topic,) = table.source.topics
         spec = resolved(table.store, self._settings)
         reader = opened.enter_context(LazyReader({spec.name: topic}, self._connection))
-        checked = _Checked(reader, table, self._settings, topic)
+        checked = CheckedReader(reader, table, self._settings, topic)
         states = [
             opened.enter_context(
                 ensure(self._folder / spec.name / str(partition), partition, [spec], {spec.name: end}, checked)
@@ -82,7 +82,7 @@ class GlobalStores:
         return snapshots[0] if len(snapshots) == 1 else _Union(snapshots)
 
 
-class _Checked:
+class CheckedReader:
     """Reads the topic of a table as if it were a changelog. Records that cannot be read are skipped or refused."""
 
     def __init__(self, reader: LazyReader, table: GlobalTable, settings: TaskSettings, topic: str) -> None:
@@ -102,6 +102,8 @@ class _Checked:
         try:
             key, value = self._read_key(self._topic, record.key), self._read_value(self._topic, record.value)
             time = record.timestamp if self._extract is None else self._extract(key, value, record.timestamp)
+        except NEVER_SKIPPED:
+            raise
         except Exception as problem:
             if self._may_skip:
                 return None

@@ -82,8 +82,7 @@ class LocalStore:
 
     def fetch(self, key: Any, time_from: int = 0, time_to: int = _FOREVER) -> list[tuple[Windowed[Any], Any]]:
         """The windows of a key that begin in this span of time, or the sessions that overlap with it."""
-        if not self.spec.retention_ms:
-            raise StreamsError(f"The store {self.name} has no windows: use get().")
+        self._refuse_no_windows()
         found: list[tuple[Windowed[Any], Any]] = []
         for partition in self._partitions_of(key):
             with self._opened(partition) as store:
@@ -92,6 +91,18 @@ class LocalStore:
                 else:
                     found += store.fetch_range(key, key, time_from, time_to)
         return found
+
+    def fetch_range(
+        self, first: Any = None, last: Any = None, time_from: int = 0, time_to: int = _FOREVER
+    ) -> Iterator[tuple[Windowed[Any], Any]]:
+        """As fetch(), of all keys between two, both inclusive; one partition after the other."""
+        self._refuse_no_windows()
+        for partition in range(self.partitions):
+            with self._opened(partition) as store:
+                if isinstance(store, SessionStore):
+                    yield from store.find_sessions_range(first, last, time_from, time_to)
+                else:
+                    yield from store.fetch_range(first, last, time_from, time_to)
 
     def approximate_num_entries(self) -> int:
         count = 0
@@ -142,6 +153,10 @@ class LocalStore:
                 [self.spec], self._config.task_settings, clocks, lambda spec: OverlayStore(state.snapshot(spec.name))
             )
             yield stores[self.name]
+
+    def _refuse_no_windows(self) -> None:
+        if not self.has_windows:
+            raise StreamsError(f"The store {self.name} has no windows: use get().")
 
     def _refuse_windows(self, method: str, instead: str) -> None:
         if self.has_windows:

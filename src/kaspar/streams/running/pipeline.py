@@ -1,6 +1,7 @@
 """A streams program as a pipeline: what kaspar.pipelines starts, watches, starts again and stops."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -87,7 +88,12 @@ class StreamsPipeline:
             predecessors = Predecessors(client, self._names_of(new))
             notes = predecessors.take_over()
             run = self.folder.committed_by(committed)
-            offsets = in_range(client, furthest(kept, notes, run, self.folder.recreated))
+            offsets = in_range(
+                client,
+                furthest(kept, notes, run, self.folder.recreated),
+                unread_topics={topic for number in new for topic in read_by[number]},
+                fail_on_data_loss=config.fail_on_data_loss,
+            )
             for plan, each in zip(plans, sources, strict=True):
                 if plan.number in new:
                     found = list_offsets(client, each.unset(topics.counts, offsets))
@@ -154,6 +160,8 @@ class StreamsPipeline:
         return replace(
             progress_of(self.queries),
             rows=sum(each.records for each in figures),
+            written=sum(each.written for each in figures),
+            dropped=dict(sum((each.dropped for each in figures), Counter())),
             state_bytes=sum(each.state_bytes for each in figures),
             stream_time_ms=min(times) if times else None,
         )

@@ -89,6 +89,7 @@ class SubTopologyQuery:
 
     def start(self, session: "SparkSession") -> "StreamingQuery":
         """Raises what Spark raises if the query cannot start."""
+        self._look_up_versions()
         self._tasks = max(1, min(self.partitions, session.sparkContext.defaultParallelism))
         rows = session.readStream.format("kaspar").options(**self._read_options()).load()
         if self._ticks:
@@ -116,6 +117,7 @@ class SubTopologyQuery:
             "failOnDataLoss": str(config.fail_on_data_loss).lower(),
             "maxOffsetsPerTrigger": str(config.max_offsets),
             "maxBytesPerTrigger": str(config.max_bytes),
+            "limitByTimestamp": str(self.plan.is_stateful and self._sources.are_several).lower(),
         }
 
     # --- stopping -----------------------------------------------------------------------------------------------------
@@ -175,6 +177,7 @@ class SubTopologyQuery:
                 results = block.run(*self._job(rows, batch_id))
         if results is None:
             self.versions.forget()
+            self._look_up_versions()
         else:
             self._finished(results)
 
@@ -185,6 +188,7 @@ class SubTopologyQuery:
         """The batch is published."""
         self.reports = [TaskReport.decode(result) for result in results if result]
         self.versions.advance(self.reports)
+        self._look_up_versions()
         self.figures.add(self.reports)
         self._purge.after_batch()
 
@@ -258,6 +262,12 @@ class SubTopologyQuery:
         if not self.versions.is_known:
             with self._config.connection.client() as client:
                 self.versions.read(client)
+
+    def _look_up_versions(self) -> None:
+        """So that the stores can be read at once, as they are now."""
+        if self.plan.stores and not self.versions.is_known:
+            with self._config.connection.client() as client:
+                self.versions.look_up(client)
 
     def _source_topics(self) -> tuple[str, ...]:
         """A topic that matches a pattern may be new."""

@@ -5,6 +5,7 @@
     GET /stores/NAME/keys/KEY                      the value of a key
     GET /stores/NAME/range?from=A&to=B&limit=100   keys and values between two keys, both inclusive
     GET /stores/NAME/windows/KEY?from=MS&to=MS     the windows or sessions of a key
+    GET /stores/NAME/windows?from=MS&to=MS&limit=100     those of all keys, or from first_key= to last_key=
 
 A key is given as text: a string for text keys, JSON for others. `?key_base64=` has its bytes instead, and the path then
 ends with /keys or /windows. Values are JSON where they can be, and otherwise base64.
@@ -12,7 +13,7 @@ ends with /keys or /windows. Values are JSON where they can be, and otherwise ba
 
 import base64
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -99,24 +100,36 @@ def _get(store: LocalStore, request: "Request") -> Any:
 
 def _range(store: LocalStore, request: "Request") -> Any:
     _refuse_windows(store)
-    query = request.query_params
-    first, last = (None if name not in query else _parsed(store, query[name]) for name in ("from", "to"))
+    rows = itertools.islice(store.range(*_bounds(store, request, "from", "to")), _limit(request))
+    return [{"key": _shown(key), **_value(value)} for key, value in rows]
+
+
+def _bounds(store: LocalStore, request: "Request", *names: str) -> list[Any]:
+    """The keys of these parameters; None where there is none."""
+    given = request.query_params
+    return [None if name not in given else _parsed(store, given[name]) for name in names]
+
+
+def _limit(request: "Request") -> int:
     limit = _number(request, "limit", _DEFAULT_LIMIT)
     if limit > _LARGEST_LIMIT:
         raise BadRequest(f"limit must be at most {_LARGEST_LIMIT}, and {limit} is not.")
-    rows = itertools.islice(store.range(first, last), limit)
-    return [{"key": _shown(key), **_value(value)} for key, value in rows]
+    return limit
 
 
 def _windows(store: LocalStore, request: "Request") -> Any:
     if not store.has_windows:
         raise StreamsError(f"The store {store.name} has no windows: GET /stores/{store.name}/keys/KEY.")
-    key = _key(store, request)
     bounds = {}
     for name, parameter in (("from", "time_from"), ("to", "time_to")):
         if name in request.query_params:
             bounds[parameter] = _number(request, name, 0)
-    return [_window(windowed) | _value(value) for windowed, value in store.fetch(key, **bounds)]
+    if "key" in request.path_params or "key_base64" in request.query_params:
+        found: Iterable[tuple[Windowed[Any], Any]] = store.fetch(_key(store, request), **bounds)
+    else:
+        keys = _bounds(store, request, "first_key", "last_key")
+        found = itertools.islice(store.fetch_range(*keys, **bounds), _limit(request))
+    return [_window(windowed) | _value(value) for windowed, value in found]
 
 
 def _refuse_windows(store: LocalStore) -> None:

@@ -2,24 +2,40 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Client
 from kaspar.client.offsets import list_offsets
 from kaspar.spark.offsets import SPECIAL_OFFSETS
+from kaspar.spark.reading import data_loss
 from kaspar.streams.running.topics import matching_topics
 from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
 
 _TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 
-def in_range(client: Client, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Those offsets that their logs have. For the others auto.offset.reset says where to begin."""
+def in_range(
+    client: Client,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    unread_topics: Collection[str],
+    fail_on_data_loss: bool,
+) -> dict[TopicPartition, int]:
+    """Those offsets that their logs have. For the others auto.offset.reset says where to begin.
+
+    `unread_topics` are read from these offsets on; the others from those of a checkpoint, which may be later. Raises
+    DataLost.
+    """
     if not offsets:
         return {}
     first = list_offsets(client, dict.fromkeys(offsets, EARLIEST_TIMESTAMP))
     last = list_offsets(client, dict.fromkeys(offsets, LATEST_TIMESTAMP))
+    for where, offset in sorted(offsets.items()):
+        if where.topic in unread_topics and offset < first[where].offset:
+            gone = data_loss.removed(where, offset, data_loss.start_of_log(client, where, first[where].offset))
+            otherwise = f"begins {where} where auto.offset.reset says"
+            data_loss.report(gone, fail_on_data_loss=fail_on_data_loss, otherwise=otherwise)
     return {where: offset for where, offset in offsets.items() if first[where].offset <= offset <= last[where].offset}
 
 
@@ -39,6 +55,11 @@ class Sources:
     @property
     def has_patterns(self) -> bool:
         return bool(self._patterns)
+
+    @property
+    def are_several(self) -> bool:
+        """Whether it may read more than one topic."""
+        return self.has_patterns or len(self._resets) > 1
 
     def topics(self, existing: Iterable[str]) -> tuple[str, ...]:
         """All topics that it reads, in the order of their names."""

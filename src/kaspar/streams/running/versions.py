@@ -39,17 +39,28 @@ class Versions:
 
     def read(self, client: Client) -> None:
         """From the changelogs. Waits until no transaction is open in them."""
-        where = {
+        where = self._all_changelogs()
+        self._set(_settled_ends(client, where) if where else {})
+        self.is_known = True
+
+    def look_up(self, client: Client) -> None:
+        """For those who only read the state, before a batch has made the versions known: what is decided by now."""
+        where = self._all_changelogs()
+        found = list_offsets(client, where, isolation_level=READ_COMMITTED) if where else {}
+        self._set({each: listed.offset for each, listed in found.items()})
+
+    def _all_changelogs(self) -> dict[TopicPartition, int]:
+        return {
             TopicPartition(topic, partition): LATEST_TIMESTAMP
             for topic in self._changelogs.values()
             for partition in range(self._partitions)
         }
-        found = _settled_ends(client, where) if where else {}
+
+    def _set(self, found: Mapping[TopicPartition, int]) -> None:
         self.ends = {
             partition: {store: found[TopicPartition(topic, partition)] for store, topic in self._changelogs.items()}
             for partition in range(self._partitions)
         }
-        self.is_known = True
 
     def advance(self, reports: Iterable[TaskReport]) -> None:
         """The batch of these reports is published."""

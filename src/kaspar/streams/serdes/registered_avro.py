@@ -7,7 +7,7 @@ have their defaults, and those that are gone are dropped.
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kaspar.schemas.schema import InvalidSchema, SchemaType
@@ -17,6 +17,14 @@ from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadab
 from kaspar.streams.serdes.registered_schemas import RegisteredSchemas, Registry
 
 _NAME = "avro"
+
+
+class _Written(NamedTuple):
+    """How values are written to a topic."""
+
+    prefix: bytes
+    schema: Any
+    """As fastavro has it."""
 
 
 class RegisteredAvro:
@@ -31,10 +39,9 @@ class RegisteredAvro:
         self._write = schemaless_writer
         self._written: Any = None
         self._name: str | None = None
-        self._is_bytes = False
         if text is not None:
             self._written, self._name = _parsed(text), _record_name(text)
-            self._is_bytes = self._written == "bytes"
+        self._by_topic: dict[str, _Written] = {}
         self._readers: dict[int | UUID, Callable[[bytes], Any]] = {}
 
     def serialize(self, topic: str, value: Any) -> bytes | None:
@@ -42,16 +49,31 @@ class RegisteredAvro:
             return None
         if self._text is None:
             raise unwritable(_NAME, topic, value, "it has no schema to write with: pass one to serdes.avro")
-        prefix = self._schemas.prefix(topic, SchemaText(SchemaType.AVRO, self._text), self._name, value)
-        if self._is_bytes and isinstance(value, bytes):
+        written = self._by_topic.get(topic)
+        if written is None:
+            written = self._by_topic[topic] = self._written_to(topic, self._text, value)
+        prefix, schema = written
+        if schema == "bytes" and isinstance(value, bytes):
             return prefix + value  # as Confluent's serializer does with byte arrays
         stream = io.BytesIO(prefix)
         stream.seek(len(prefix))
         try:
-            self._write(stream, self._written, value, strict_allow_default=True)
+            self._write(stream, schema, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises many kinds
             raise unwritable(_NAME, topic, value, f"it is not of the schema ({reason_of(error)})") from error
         return stream.getvalue()
+
+    def _written_to(self, topic: str, text: str, value: Any) -> _Written:
+        own = SchemaText(SchemaType.AVRO, text)
+        registered = self._schemas.written(topic, own, self._name, value)
+        schema = self._written
+        if registered.schema != own:
+            try:
+                schema = _fastavro_schema(registered)
+            except Exception as error:  # fastavro's own kinds, KeyError and more
+                advice = f"the latest schema of the subject cannot be used ({reason_of(error)})"
+                raise unwritable(_NAME, topic, value, advice) from error
+        return _Written(self._schemas.prefix(registered), schema)
 
     def deserialize(self, topic: str, data: bytes | None) -> Any:
         if data is None:
@@ -70,15 +92,12 @@ class RegisteredAvro:
             raise unreadable(_NAME, topic, data, f"they are not Avro of schema {key} ({reason_of(error)})") from error
 
     def _reader(self, registered: RegisteredSchema) -> Callable[[bytes], Any]:
-        from fastavro import parse_schema, schemaless_reader
+        from fastavro import schemaless_reader
 
         text = registered.schema.text
         if text == '"bytes"':
             return lambda payload: payload
-        named: dict[str, Any] = {}
-        for each in registered.referenced.values():
-            parse_schema(json.loads(each), named)
-        writer, reader = parse_schema(json.loads(text), named), self._written
+        writer, reader = _fastavro_schema(registered), self._written
         read: Callable[..., Any] = schemaless_reader
         if is_recursive(load_schema(text, registered.referenced)):
             # The compiled reader overflows the stack for values within values without end; this one raises.
@@ -102,6 +121,15 @@ def _parsed(text: str) -> Any:
         return parse_schema(json.loads(text))
     except Exception as error:  # fastavro's own kinds, KeyError and more
         raise SerializationError(f"The Avro schema is invalid ({type(error).__name__}: {reason_of(error)}).") from error
+
+
+def _fastavro_schema(registered: RegisteredSchema) -> Any:
+    from fastavro import parse_schema
+
+    named: dict[str, Any] = {}
+    for each in registered.referenced.values():
+        parse_schema(json.loads(each), named)
+    return parse_schema(json.loads(registered.schema.text), named)
 
 
 def _record_name(text: str) -> str | None:

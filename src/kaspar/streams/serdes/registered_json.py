@@ -25,15 +25,31 @@ class RegisteredJson:
             self._name = format_of(SchemaType.JSON).parse(text, {}).name
         except InvalidSchema as error:
             raise SerializationError(f"The JSON Schema is invalid: {reason_of(error)}.") from error
+        self._by_topic: dict[str, tuple[bytes, JsonSchemaValues]] = {}
 
     def serialize(self, topic: str, value: Any) -> bytes | None:
         if value is None:
             return None
+        written = self._by_topic.get(topic)
+        if written is None:
+            written = self._by_topic[topic] = self._written_to(topic, value)
+        prefix, values = written
         try:
-            payload = self._values.to_bytes(value)
+            return prefix + values.to_bytes(value)
         except (InvalidValue, TypeError, ValueError) as error:  # the latter two of values that JSON does not have
             raise unwritable(_NAME, topic, value, reason_of(error)) from error
-        return self._schemas.prefix(topic, SchemaText(SchemaType.JSON, self._text), self._name, value) + payload
+
+    def _written_to(self, topic: str, value: Any) -> tuple[bytes, JsonSchemaValues]:
+        own = SchemaText(SchemaType.JSON, self._text)
+        registered = self._schemas.written(topic, own, self._name, value)
+        values = self._values
+        if registered.schema != own:
+            try:
+                values = JsonSchemaValues(registered.schema.text, registered.referenced)
+            except InvalidSchema as error:
+                advice = f"the latest schema of the subject cannot be used ({reason_of(error)})"
+                raise unwritable(_NAME, topic, value, advice) from error
+        return self._schemas.prefix(registered), values
 
     def deserialize(self, topic: str, data: bytes | None) -> Any:
         if data is None:

@@ -8,8 +8,9 @@ import base64
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from kaspar.schemas.schema import Reference, SchemaType
+from kaspar.schemas.schema import InvalidSchema, Reference, SchemaType
 from kaspar.serialization.errors import RegistryError, RegistryUnavailable, UnreadableBytes
+from kaspar.serialization.protobuf_values import file_of, indexes_of
 from kaspar.serialization.registry_client import RegistryClient, SchemaText
 from kaspar.serialization.wire_format import read_indexes, write_indexes
 from kaspar.streams.serdes.errors import reason_of, unreadable, unwritable, wrong_type
@@ -27,8 +28,8 @@ class RegisteredProtobuf(Generic[M]):
         self._descriptor: Any = message_class.DESCRIPTOR
         self._parse: Callable[[bytes], M] = message_class.FromString
         self._schemas = RegisteredSchemas(f"protobuf({message_class.__name__})", registry, is_key=is_key)
-        self._indexes = write_indexes(_indexes_of(self._descriptor))
         self._schema: SchemaText | None = None
+        self._by_topic: dict[str, bytes] = {}
 
     def serialize(self, topic: str, value: M | None) -> bytes | None:
         if value is None:
@@ -47,7 +48,23 @@ class RegisteredProtobuf(Generic[M]):
             raise unwritable(self._schemas.name, topic, value, advice) from error
         except Exception as error:  # EncodeError, for which protobuf would have to be imported
             raise unwritable(self._schemas.name, topic, value, reason_of(error)) from error
-        return self._schemas.prefix(topic, self._schema, self._descriptor.full_name, value) + self._indexes + payload
+        prefix = self._by_topic.get(topic)
+        if prefix is None:
+            prefix = self._by_topic[topic] = self._prefix(topic, self._schema, value)
+        return prefix + payload
+
+    def _prefix(self, topic: str, own: SchemaText, value: M) -> bytes:
+        """The id of the schema, and which of its messages it is."""
+        name = self._descriptor.full_name
+        registered = self._schemas.written(topic, own, name, value)
+        file = self._descriptor.file
+        try:
+            if registered.schema != own:
+                file = file_of(registered.schema.text, registered.referenced)
+            return self._schemas.prefix(registered) + write_indexes(indexes_of(file, name))
+        except InvalidSchema as error:
+            advice = f"the latest schema of the subject cannot be used ({reason_of(error)})"
+            raise unwritable(self._schemas.name, topic, value, advice) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> M | None:
         if data is None:
@@ -80,13 +97,3 @@ def _schema_of(file: Any, registry: RegistryClient) -> SchemaText:
             references.append(Reference(imported.name, imported.name, version))
     text = base64.standard_b64encode(file.serialized_pb).decode()
     return SchemaText(SchemaType.PROTOBUF, text, tuple(references))
-
-
-def _indexes_of(message: Any) -> list[int]:
-    indexes: list[int] = []
-    while message is not None:
-        outer = message.containing_type
-        siblings = message.file.message_types_by_name.values() if outer is None else outer.nested_types
-        indexes.insert(0, [each.name for each in siblings].index(message.name))
-        message = outer
-    return indexes

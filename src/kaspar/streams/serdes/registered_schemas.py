@@ -39,20 +39,14 @@ class RegisteredSchemas:
         self._strategy = subject_names.strategy(
             self._properties.get(f"{part}.subject.name.strategy", subject_names.DEFAULT)
         )
-        self._prefixes: dict[str, bytes] = {}
 
     @property
     def client(self) -> RegistryClient:
         return shared_client(self._config)
 
-    def prefix(self, topic: str, schema: SchemaText, record_name: str | None, value: Any) -> bytes:
-        """What stands in front of a value. Raises SerializationError."""
-        found = self._prefixes.get(topic)
-        if found is None:
-            found = self._prefixes[topic] = id_prefix(self._schema_id(topic, schema, record_name, value))
-        return found
-
-    def _schema_id(self, topic: str, schema: SchemaText, record_name: str | None, value: Any) -> int:
+    def written(self, topic: str, schema: SchemaText, record_name: str | None, value: Any) -> RegisteredSchema:
+        """By which schema values are written to a topic: the serde's own, or the latest of the subject. It has an id.
+        Raises SerializationError."""
         try:
             registered = self._registered(self._strategy(topic, self.is_key, record_name), schema)
         except RegistryUnavailable:
@@ -61,8 +55,10 @@ class RegisteredSchemas:
             raise unwritable(
                 self.name, topic, value, f"the registry has no id for its schema ({reason_of(problem)})"
             ) from problem
-        assert registered.id is not None, "it was registered, or looked up, by its text"
-        return registered.id
+        if registered.schema.type is not schema.type:
+            kinds = f"{registered.schema.type.value}, not {schema.type.value}"
+            raise unwritable(self.name, topic, value, f"the latest schema of the subject is of {kinds}")
+        return registered
 
     def _registered(self, subject: str, schema: SchemaText) -> RegisteredSchema:
         normalize = self._is_set("normalize.schemas", default="false")
@@ -71,6 +67,12 @@ class RegisteredSchemas:
         if self._is_set("use.latest.version", default="false"):
             return self.client.latest(subject)
         return self.client.lookup(subject, schema, normalize=normalize)
+
+    @staticmethod
+    def prefix(registered: RegisteredSchema) -> bytes:
+        """What stands in front of a value."""
+        assert registered.id is not None, "it was asked for by its text or subject"
+        return id_prefix(registered.id)
 
     def _is_set(self, name: str, *, default: str) -> bool:
         return self._properties.get(name, default).strip().lower() == "true"

@@ -19,6 +19,8 @@ Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int |
 
 NO_HEADERS: Headers = ()
 UNKNOWN_TIME = -1
+MAX_REQUEST_SIZE = 1024 * 1024
+"""The default of a producer."""
 
 
 class OnError(enum.Enum):
@@ -41,6 +43,13 @@ class TaskSettings:
     dead_letter_topic: str | None = None
     late_topic: str | None = None
     """Where records that arrive after the grace period are written, if they are."""
+    max_request_size: int = MAX_REQUEST_SIZE
+    """Of the producer: a larger record cannot be written."""
+
+    @property
+    def keeps_raw_records(self) -> bool:
+        """Whether records may be written as they were read: to the dead-letter topic, or to that of late records."""
+        return self.dead_letter_topic is not None or self.late_topic is not None
 
     def key_serde(self, given: Serde[Any] | None) -> Serde[Any]:
         return self.default_key_serde if given is None else self.resolved(given)

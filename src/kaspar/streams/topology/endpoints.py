@@ -7,11 +7,11 @@ it by an internal topic: a sink that ends one sub-topology, and a source that be
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from kaspar.streams.errors import ProcessingError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError, RecordTooLarge
 from kaspar.streams.serdes import Serde
-from kaspar.streams.topology.context import Headers, OnError, TaskContext
+from kaspar.streams.topology.context import Headers, OnError, Output, TaskContext
 from kaspar.streams.topology.dead_letters import dead_letter
 from kaspar.streams.topology.node import Node, PassThrough, Receiver
 
@@ -21,6 +21,9 @@ StreamPartitioner: TypeAlias = Callable[[str, Any, Any, int], int | None]
 """The partition of a record, from its topic, key, value, and the number of partitions; None: by the key's hash."""
 TopicNameExtractor: TypeAlias = Callable[[Any, Any, "RecordContext"], str]
 RawReceiver: TypeAlias = Callable[[bytes | None, bytes | None, int], None]
+
+_LARGEST_EMPTY_BATCH: Final = 61 + 36  # its header, and a record without key, value and headers
+_LARGEST_EMPTY_HEADER: Final = 10
 
 
 class RecordContext:
@@ -79,6 +82,8 @@ class Source(Node):
                 value = read_value(topic, raw_value)
                 if extract is not None:
                     timestamp = extract(key, value, timestamp)
+            except NEVER_SKIPPED:
+                raise
             except Exception as problem:
                 self._refused(context, raw_key, raw_value, timestamp, problem)
                 return
@@ -144,11 +149,15 @@ class Sink(Node):
         write_key = settings.key_serde(self.key_serde).serialize
         write_value = settings.value_serde(self.value_serde).serialize
         write = context.outputs.to(topic)
+        if settings.on_production_error is OnError.CONTINUE:
+            write = self._if_not_too_large(context, topic, write)
         partitioner = settings.resolved(self.partitioner)
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
             try:
                 raw_key, raw_value = write_key(topic, key), write_value(topic, value)
+            except NEVER_SKIPPED:
+                raise
             except Exception as problem:
                 self._refused(context, topic, timestamp, problem)
                 return
@@ -163,11 +172,35 @@ class Sink(Node):
 
         return receive
 
+    def _if_not_too_large(
+        self, context: TaskContext, topic: str, write: Callable[[Output], object]
+    ) -> Callable[[Output], object]:
+        """What the writer would refuse, and with it the whole batch."""
+        most = context.settings.max_request_size
+
+        def write_or_skip(output: Output) -> None:
+            if (size := _largest_size(output)) > most:
+                sentence = f"A record for topic {topic} may have {size} bytes, and producer.max.request.size is {most}."
+                self._refused(context, topic, output[2], RecordTooLarge(sentence))
+            else:
+                write(output)
+
+        return write_or_skip
+
     def _refused(self, context: TaskContext, topic: str, timestamp: int, problem: Exception) -> None:
         if context.settings.on_production_error is OnError.FAIL:
             raise ProcessingError(f"A record cannot be written to topic {topic}: {problem}") from problem
-        context.drop("serialization")
+        context.drop("too-large" if isinstance(problem, RecordTooLarge) else "serialization")
         dead_letter(context, context.raw_key, context.raw_value, timestamp, problem)
+
+
+def _largest_size(output: Output) -> int:
+    """Of a batch with this record alone, whatever its numbers are (Kafka's estimateSizeInBytesUpperBound)."""
+    key, value, _, headers, _ = output
+    size = _LARGEST_EMPTY_BATCH + len(key or b"") + len(value or b"")
+    for name, data in headers or ():
+        size += _LARGEST_EMPTY_HEADER + len(name.encode()) + len(data or b"")
+    return size
 
 
 class Repartition(PassThrough):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from kaspar.streams.errors import ProcessingError, TopologyError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError, TopologyError
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.stores.typed import ValueAndTimestamp
 from kaspar.streams.topology.context import OnError, TaskSettings
@@ -36,6 +36,8 @@ class GlobalTable:
             read_value = settings.value_serde(source.value_serde).deserialize(topic, value)
             if source.timestamp_extractor is not None:
                 timestamp = source.timestamp_extractor(read_key, read_value, timestamp)
+        except NEVER_SKIPPED:
+            raise
         except Exception as problem:
             if settings.on_deserialization_error is OnError.CONTINUE:
                 return

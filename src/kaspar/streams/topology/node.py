@@ -20,6 +20,8 @@ class Node:
 
     needs_task = False
     """Whether it must run where its key's state is, although it has no store of its own."""
+    global_stores: Sequence[str] | None = ()
+    """The stores of the global tables that it may look up; None: of any."""
     joins_null_keys = False
     """Whether it has results for records without key: left and outer joins of streams (KIP-962)."""
 

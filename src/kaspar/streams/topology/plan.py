@@ -205,10 +205,18 @@ def _sub_topology(graph: Graph, number: int, nodes: Sequence[Node]) -> SubTopolo
         task_side=frozenset(task_side),
         ports=tuple(_ports(nodes, task_side)),
         stores=tuple(store for name, store in graph.stores.items() if name in used),
-        global_tables=tuple(graph.global_tables.values()),
+        global_tables=tuple(_global_tables(graph, nodes)),
         sources=tuple(node for node in nodes if isinstance(node, Source)),
         sinks=tuple(node for node in nodes if isinstance(node, Sink)),
     )
+
+
+def _global_tables(graph: Graph, nodes: Sequence[Node]) -> Iterable[GlobalTable]:
+    """Those that its steps may look up: each sub-topology has a copy of its own."""
+    if any(node.global_stores is None for node in nodes):
+        return graph.global_tables.values()
+    used = {name for node in nodes for name in node.global_stores or ()}
+    return [table for name, table in graph.global_tables.items() if name in used]
 
 
 def _ports(nodes: Sequence[Node], task_side: set[str]) -> Iterable[Port]:

@@ -2,13 +2,16 @@
 
 A schedule is kept from one micro-batch to the next by its next time, in the task's clocks: a processor schedules again
 whenever it is initialised, and goes on where it was. As in Kafka's PunctuationSchedule, stream time is aligned to
-multiples of the interval, and a schedule that is several intervals late is called once.
+multiples of the interval, and a schedule that is several intervals late is called once. A function that raises stops
+the program, or is called again at its next time, as processing.exception.handler says (KIP-1033).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kaspar.streams.topology.context import UNKNOWN_TIME, Clock, PunctuationType, TaskContext
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError, described
+from kaspar.streams.topology.context import UNKNOWN_TIME, Clock, OnError, PunctuationType, TaskContext
+from kaspar.streams.topology.dead_letters import dead_letter
 
 NEVER = 1 << 62
 
@@ -26,8 +29,7 @@ class Schedule:
     def cancel(self) -> None:
         self.is_cancelled = True
 
-    def call(self, now: int) -> None:
-        self.callback(now)
+    def was_called(self, now: int) -> None:
         due = self.next_time.now + self.interval_ms
         if due <= now:  # it missed some: go on with the next multiple that is still ahead
             due += (now - due) // self.interval_ms * self.interval_ms + self.interval_ms
@@ -58,16 +60,41 @@ class Punctuations:
         return schedule
 
     def stream_time_advanced(self, now: int) -> None:
-        _call_due(self._by_stream_time, now)
+        self._call_due(self._by_stream_time, now)
         self.next_stream_time = min((each.next_time.now for each in self._by_stream_time), default=NEVER)
 
     def wall_clock_advanced(self, now: int) -> None:
-        _call_due(self._by_wall_clock, now)
+        self._call_due(self._by_wall_clock, now)
 
+    def _call_due(self, schedules: list[Schedule], now: int) -> None:
+        """In the order in which they are due (PunctuationQueue)."""
+        for schedule in sorted(schedules, key=lambda each: each.next_time.now):
+            if not schedule.is_cancelled and schedule.next_time.now <= now:
+                self._call(schedule, now)
+                schedule.was_called(now)
+        schedules[:] = [each for each in schedules if not each.is_cancelled]
 
-def _call_due(schedules: list[Schedule], now: int) -> None:
-    """In the order in which they are due (PunctuationQueue)."""
-    for schedule in sorted(schedules, key=lambda each: each.next_time.now):
-        if not schedule.is_cancelled and schedule.next_time.now <= now:
-            schedule.call(now)
-    schedules[:] = [each for each in schedules if not each.is_cancelled]
+    def _call(self, schedule: Schedule, now: int) -> None:
+        """It is not called for a record, so it sees none."""
+        context = self._context
+        place, raw = (
+            (context.topic, context.partition, context.offset, context.headers),
+            (context.raw_key, context.raw_value),
+        )
+        context.topic, context.partition, context.offset, context.headers = "", -1, -1, None
+        context.raw_key = context.raw_value = None
+        try:
+            schedule.callback(now)
+        except NEVER_SKIPPED:
+            raise
+        except Exception as problem:
+            if context.settings.on_processing_error is OnError.FAIL:
+                raise ProcessingError(
+                    f"A punctuation of the program raised {described(problem)}. To go on after such errors set "
+                    "processing.exception.handler = continue."
+                ) from problem
+            context.drop("processing")
+            dead_letter(context, None, None, now, problem)
+        finally:
+            context.topic, context.partition, context.offset, context.headers = place
+            context.raw_key, context.raw_value = raw

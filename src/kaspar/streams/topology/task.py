@@ -7,7 +7,7 @@ take rows and call receivers; what they emit goes to the given outputs.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from kaspar.streams.errors import ProcessingError
+from kaspar.streams.errors import NEVER_SKIPPED, ProcessingError, described
 from kaspar.streams.topology.any_value import AnyValue
 from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
 from kaspar.streams.topology.dead_letters import dead_letter
@@ -65,7 +65,7 @@ class MapSide:
         context.raw_key, context.raw_value = key, value
         try:
             receive(key, value, timestamp)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             raise failure(context, problem) from problem
@@ -111,10 +111,11 @@ class MapSide:
         shuffle, context, number = self._shuffle, self.context, port.number
         write_key = context.settings.key_serde(port.key_serde).serialize
         write_value = (port.value_serde or AnyValue()).serialize
+        keeps_raw = context.settings.keeps_raw_records
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
-            topic = context.topic
-            shuffle((number, write_key(topic, key), write_value(topic, value), timestamp, context.headers, None))
+            topic, headers = context.topic, _with_raw_record(context) if keeps_raw else context.headers
+            shuffle((number, write_key(topic, key), write_value(topic, value), timestamp, headers, None))
 
         if not isinstance(port.parent, Repartition) or port.parent.partitioner is None:
             return receive
@@ -123,7 +124,8 @@ class MapSide:
         def receive_partitioned(key: Any, value: Any, timestamp: int) -> None:
             partition = partitioner(name, key, value, context.outputs.partition_count(name))
             raw_key, raw_value = write_key(context.topic, key), write_value(context.topic, value)
-            shuffle((number, raw_key, raw_value, timestamp, context.headers, partition))
+            headers = _with_raw_record(context) if keeps_raw else context.headers
+            shuffle((number, raw_key, raw_value, timestamp, headers, partition))
 
         return receive_partitioned
 
@@ -161,7 +163,12 @@ class Task:
             topic = context.topic
             forward(read_key(topic, key), read_value(topic, value), timestamp)
 
-        return receive
+        def receive_with_raw_record(key: bytes | None, value: bytes | None, timestamp: int) -> None:
+            *headers, (_, context.raw_key), (_, context.raw_value) = context.headers or ()
+            context.headers = headers or None
+            receive(key, value, timestamp)
+
+        return receive_with_raw_record if context.settings.keeps_raw_records else receive
 
     def process(self, rows: Iterable[Row]) -> None:
         """Process rows in this order. Raises ProcessingError if the program fails for one of them."""
@@ -176,7 +183,7 @@ class Task:
                 ports[port](key, value, timestamp)
                 if punctuations.next_stream_time <= time.now:
                     punctuations.stream_time_advanced(time.now)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             raise failure(context, problem) from problem
@@ -191,24 +198,20 @@ class Task:
 
     def punctuate(self) -> None:
         """Call what the program has scheduled by the wall clock, as far as it is due."""
-        try:
-            self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
-        except ProcessingError:
-            raise
-        except Exception as problem:
-            raise ProcessingError(f"A punctuation of the program raised {_named(problem)}") from problem
+        self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
+
+
+def _with_raw_record(context: TaskContext) -> Headers:
+    """Key and value as they were read pass a shuffle behind the headers."""
+    return [*(context.headers or ()), ("key", context.raw_key), ("value", context.raw_value)]
 
 
 def failure(context: TaskContext, problem: Exception) -> ProcessingError:
     """What stops a program whose function raised an exception."""
     return ProcessingError(
-        f"A function of the program raised {_named(problem)} (topic {context.topic}, partition {context.partition}, "
+        f"A function of the program raised {described(problem)} (topic {context.topic}, partition {context.partition}, "
         f"offset {context.offset}). To skip such records set processing.exception.handler = continue."
     )
-
-
-def _named(problem: Exception) -> str:
-    return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
 
 
 def _bind(
@@ -242,7 +245,7 @@ def _guarded(context: TaskContext, receive: Receiver) -> Receiver:
     def guarded(key: Any, value: Any, timestamp: int) -> None:
         try:
             receive(key, value, timestamp)
-        except ProcessingError:
+        except NEVER_SKIPPED:
             raise
         except Exception as problem:
             context.drop("processing")

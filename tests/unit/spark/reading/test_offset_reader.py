@@ -7,6 +7,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.client import Client
+from kaspar.records import ControlType, EndTransactionMarker, Record, build_batch, build_end_transaction_marker
 from kaspar.spark.offsets import EARLIEST, LATEST
 from kaspar.spark.reading.offset_reader import ClusterUnreachable, OffsetReader
 from kaspar.spark.reading.options import InvalidOption, OffsetLimit, ReadOptions
@@ -149,6 +150,31 @@ def test_a_timestamp_that_nothing_matches_is_refused_at_the_start_by_default(
     lasting = resolving(monkeypatch, responses, startingOffsetsByTimestampStrategy="latest")
     assert lasting.resolved(limit, BOTH, side="starting") == {T0: 5, T1: 9}
     assert resolving(monkeypatch, responses).resolved(limit, BOTH, side="ending") == {T0: 5, T1: 9}
+
+
+# --- timestamps of records --------------------------------------------------------------------------------------------
+
+
+def test_timestamps_are_those_of_the_next_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transaction markers are none, and compaction leaves gaps in batches and between them."""
+    marker = EndTransactionMarker(ControlType.COMMIT, 0)
+    log = {
+        0: build_batch([Record(50, b"k", b"v", offset=0), Record(60, b"k", b"v", offset=2)]),
+        3: build_end_transaction_marker(marker, producer_id=1, producer_epoch=0, timestamp=9000, base_offset=3),
+        10: build_batch([Record(70, b"k", b"v")], base_offset=10),
+    }
+    ends = {0: 2, 3: 3, 10: 10}
+
+    def fetched(client: object, where: TopicPartition, offset: int) -> memoryview:
+        return next((memoryview(log[base]) for base, last in ends.items() if last >= offset), memoryview(b""))
+
+    monkeypatch.setattr("kaspar.spark.reading.offset_reader._fetched", fetched)
+    offsets = reader(Clock())
+    monkeypatch.setattr(offsets, "request", lambda ask: ask(None))
+    assert offsets.stamps(T0, 0) == [(0, 50), (2, 60)]
+    assert offsets.stamps(T0, 1) == [(2, 60)]
+    assert offsets.stamps(T0, 3) == offsets.stamps(T0, 7) == [(10, 70)]
+    assert offsets.stamps(T0, 11) == []
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------

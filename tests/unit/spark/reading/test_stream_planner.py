@@ -6,8 +6,10 @@ from typing import TypeVar
 
 import pytest
 
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
+from kaspar.spark.reading.common_time import Stamp
 from kaspar.spark.reading.data_loss import DataLost, StartOfLog
 from kaspar.spark.reading.options import ReadOptions
 from kaspar.spark.reading.planning import Limits, OffsetRange
@@ -32,6 +34,9 @@ class Cluster:
         self.slept = 0.0
         self.now = 1_000.0
         self.cached: Assignment | None = None
+        self.times: dict[TopicPartition, range] = {}
+        """The timestamps of records by their offsets."""
+        self.looked_up: list[TopicPartition] = []
 
     def assignment(self, *, max_age_s: float) -> Assignment:
         if max_age_s > 0 and self.cached is not None:
@@ -49,6 +54,18 @@ class Cluster:
 
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
         return dict.fromkeys(partitions, 100.0) if self.reports_sizes else {}
+
+    def stamps(self, where: TopicPartition, offset: int) -> list[Stamp]:
+        self.looked_up.append(where)
+        if offset < self.logs[where][0]:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "the records are gone")
+        return [Stamp(each, time) for each, time in enumerate(self.times[where]) if each >= offset][:10]
+
+    def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        return {
+            where: next((offset for offset, time in enumerate(self.times[where]) if time >= timestamp), -1)
+            for where in partitions
+        }
 
     def request(self, ask: Callable[[Client], _Result]) -> _Result:
         raise NotImplementedError("only the start of a log is asked for, which the tests replace")
@@ -72,6 +89,7 @@ def planner(
     subscribe: str = "t",
     isolation_level: str = "read_uncommitted",
     sleep: Callable[[float], None] | None = None,
+    **options: str,
 ) -> StreamPlanner:
     read = ReadOptions.of(
         {
@@ -79,6 +97,7 @@ def planner(
             "subscribe": subscribe,
             "failOnDataLoss": str(fail).lower(),
             "kafka.isolation.level": isolation_level,
+            **options,
         }
     )
     return StreamPlanner(read, cluster, now=lambda: cluster.now, sleep=sleep or cluster.sleep)
@@ -131,6 +150,25 @@ def test_available_now_ends_where_the_partitions_ended_at_first() -> None:
     cluster.logs |= {T0: (0, 50), T1: (0, 50)}
     assert plan.next_end({T0: 3}, Limits(max_offsets=3)) == {T0: 5}
     assert plan.next_end({T0: 5}, Limits(max_offsets=3, min_offsets=9, max_delay_ms=1000)) == {T0: 5}
+
+
+def test_a_limited_batch_may_end_at_the_same_time_everywhere() -> None:
+    cluster = Cluster(t0=(0, 100), t1=(0, 100))
+    cluster.times = {T0: range(100), T1: range(1000, 1100)}
+    plan = planner(cluster, limitByTimestamp="true")
+    assert plan.next_end({T0: 0, T1: 0}, Limits(max_offsets=200)) == {T0: 100, T1: 100}
+    assert cluster.looked_up == [], "nothing is asked for if no limit is exceeded"
+    assert plan.next_end({T0: 0, T1: 0}, Limits(max_offsets=40)) == {T0: 40, T1: 0}
+    assert planner(cluster).next_end({T0: 0, T1: 0}, Limits(max_offsets=40)) == {T0: 20, T1: 20}
+
+
+def test_records_that_are_gone_meanwhile_do_not_stop_the_planning() -> None:
+    cluster = Cluster(t0=(0, 100), t1=(0, 100))
+    cluster.times = {T0: range(100), T1: range(1000, 1100)}
+    plan = planner(cluster, limitByTimestamp="true")
+    plan.next_end({T0: 0, T1: 0}, ALL)
+    cluster.logs[T0] = (50, 100)
+    assert plan.next_end({T0: 0, T1: 0}, Limits(max_offsets=40)) == {T0: 20, T1: 20}
 
 
 # --- loss -------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.streams import StreamsBuilder
+from kaspar.streams import StreamsBuilder, TimeWindows
 from kaspar.streams.running import rows
 from kaspar.streams.topology.context import OnError
 from kaspar.streams.topology.topology import Topology
@@ -131,6 +131,16 @@ def test_records_that_the_map_side_drops_are_counted(tmp_path: Path) -> None:
     runtime.run(source_rows("events", [(b"k", b"1", 5), (b"k", b"x", 6)]))
     assert runtime.dropped == {"processing": 1}
     assert runtime.cluster.topic("dead") == [(b"k", b"x", 6)]
+
+
+def test_late_records_are_written_as_they_were_read(tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("events").map_values(lambda text: {"text": text})
+    words.group_by_key().windowed_by(TimeWindows.of_size(10)).count("counts")
+    runtime = Runtime(builder.build(), tmp_path, partitions=1, late_topic="late")
+    runtime.run(source_rows("events", [(b"k", b"one", 50), (b"k", b"two", 6)]))
+    assert runtime.dropped == {"late": 1}
+    assert runtime.cluster.topic("late") == [(b"k", b"two", 6)]
 
 
 @pytest.mark.parametrize("is_large", [False, True])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.streams import serdes
+from kaspar.streams import KafkaStreams, StreamsBuilder, serdes
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.topology.context import OnError
 
@@ -130,3 +130,24 @@ def test_whether_lost_records_stop_the_program_is_a_choice() -> None:
     assert not config(**{"kaspar.fail.on.data.loss": False}).fail_on_data_loss
     with pytest.raises(InvalidSetting, match="true or false"):
         config(**{"kaspar.fail.on.data.loss": "maybe"})
+
+
+def test_listeners() -> None:
+    assert config().metrics_listener is None
+    given = config(**{"kaspar.metrics.listener": "[::1]:9100", "application.server": "localhost:7070"})
+    assert (given.metrics_listener, given.listener) == ("::1:9100", ("localhost", 7070))
+    with pytest.raises(InvalidSetting, match=r"kaspar\.metrics\.listener must be host:port, and 'here' is not"):
+        config(**{"kaspar.metrics.listener": "here"})
+
+
+def test_metrics_of_a_program_are_served_where_its_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[object] = []
+    monkeypatch.setattr("kaspar.pipelines.run", lambda pipeline, **given: served.append(given["metrics"]))
+    monkeypatch.setattr("kaspar.streams.running.pipeline.check_topics", lambda topology, config: None)
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    settings = {**REQUIRED, "state.dir": tmp_path, "kaspar.metrics.listener": "localhost:9100"}
+    KafkaStreams(builder.build(), settings).run()
+    assert served == ["localhost:9100"]

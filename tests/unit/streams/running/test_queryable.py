@@ -5,16 +5,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kaspar.streams import StreamsBuilder, TimeWindows
+from kaspar.streams import SessionWindows, StreamsBuilder, TimeWindows
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.local_stores import LocalStore
 from kaspar.streams.running.queryable import make_app
 from kaspar.streams.running.versions import Versions
 from kaspar.web.pages import PageServer
+from tests.unit.streams.running.batches import Runtime, source_rows
 
+HOUR = 3_600_000
 Refusal = Callable[[str], tuple[int, str]]
 
 
@@ -56,6 +59,38 @@ def test_store_without_windows_is_read_by_keys(refusal: Refusal) -> None:
         409,
         "The store counts has no windows: GET /stores/counts/keys/KEY.",
     )
+
+
+def test_limit_of_a_range_of_windows_is_checked(refusal: Refusal) -> None:
+    assert refusal("/stores/per-minute/windows?limit=10001") == (400, "limit must be at most 10000, and 10001 is not.")
+
+
+@pytest.mark.parametrize("windows", [TimeWindows.of_size(60_000), SessionWindows.of_inactivity_gap(60_000)])
+def test_windows_of_a_range_of_keys(windows: Any, tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    builder.stream("clicks").group_by_key().windowed_by(windows.grace(HOUR)).count("windows")
+    runtime = Runtime(builder.build(), tmp_path, partitions=2)
+    records = [(key, b"x", time) for time in (0, 10, 300_000) for key in (b"ada", b"bob", b"eve")]
+    runtime.run(source_rows("clicks", records))
+    config = StreamsConfig.of({"application.id": "app", "bootstrap.servers": "nowhere:1"})
+    (plan,) = builder.build().sub_topologies
+    store = LocalStore("windows", plan, config, runtime.versions, tmp_path, 2)
+    page = PageServer(lambda: make_app(lambda: {"windows": store}), host="127.0.0.1", port=0)
+    page.start()
+
+    def get(query: str) -> list[tuple[str, int, int]]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{page.port}/stores/windows/windows{query}", timeout=30) as found:
+            return sorted((each["key"], each["start"], each["value"]) for each in json.load(found))
+
+    try:
+        assert get("") == [
+            (key, start, count) for key in ("ada", "bob", "eve") for start, count in ((0, 2), (300_000, 1))
+        ]
+        assert get("?from=200000") == [("ada", 300_000, 1), ("bob", 300_000, 1), ("eve", 300_000, 1)]
+        assert get("?to=200000&first_key=b&last_key=bob") == [("bob", 0, 2)]
+        assert len(get("?limit=4")) == 4
+    finally:
+        page.stop()
 
 
 def test_unknown_store_is_not_found(refusal: Refusal) -> None:

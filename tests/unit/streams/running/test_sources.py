@@ -3,8 +3,10 @@
 import json
 import re
 
+import pytest
+
 from kaspar.base.ids import TopicPartition
-from kaspar.streams import StreamsBuilder
+from kaspar.streams import StreamsBuilder, TopologyError
 from kaspar.streams.running.sources import Sources
 
 
@@ -48,3 +50,18 @@ def test_a_pattern_subscribes_to_topics_of_others_only() -> None:
     pattern = sources(builder).options({}, {})["subscribePattern"]
     names = ["app-events", "app-counts-changelog", "logs", "app-x-repartition", "other"]
     assert [name for name in names if re.fullmatch(pattern, name)] == ["app-events", "logs"]
+
+
+def test_sources_of_a_join_are_several() -> None:
+    one, joined, many = StreamsBuilder(), StreamsBuilder(), StreamsBuilder()
+    one.stream("a").to("out")
+    joined.stream("a").join(joined.table("b"), lambda value, other: value).to("out")
+    many.stream(pattern="log.*").to("out")
+    assert [sources(each).are_several for each in (one, joined, many)] == [False, True, True]
+
+
+@pytest.mark.parametrize("reset", ["none", "by_duration"])
+def test_a_source_begins_at_the_beginning_or_at_the_end(reset: str) -> None:
+    for add in (StreamsBuilder().stream, StreamsBuilder().table):
+        with pytest.raises(TopologyError, match=f"offset_reset must be earliest or latest, not '{reset}'"):
+            add("a", offset_reset=reset)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaspar.streams import StreamsBuilder, Topology
+from kaspar.streams import StreamsBuilder, TimeWindows, Topology, TopologyError
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.topics import matching_topics, planned
@@ -87,3 +87,27 @@ def test_a_pattern_that_matches_nothing_is_refused() -> None:
     builder.stream(pattern="x.*").group_by_key().count("counts")
     with pytest.raises(StreamsError, match=r"No topic matches the pattern x\.\*"):
         planned(builder.build(), CONFIG, {})
+
+
+def test_changelogs_are_configured_or_left_out_as_the_program_says() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in").group_by_key()
+    grouped.count("plain")
+    grouped.count("safe")
+    grouped.windowed_by(TimeWindows.of_size(1000)).count("lost")
+    builder.changelog("safe", {"min.insync.replicas": "2"}).changelog("lost", enabled=False)
+    new = planned(builder.build(), CONFIG, {"in": 3}).new
+    assert new.keys() == {"app-plain-changelog", "app-safe-changelog"}
+    assert new["app-safe-changelog"].configs == {
+        **new["app-plain-changelog"].configs,
+        "min.insync.replicas": "2",
+    }
+
+
+def test_changelog_of_a_store_that_is_not_there_is_refused() -> None:
+    builder = StreamsBuilder()
+    builder.global_table("rates", "rates")
+    with pytest.raises(TopologyError, match=r"changelog\(\) names the store rates, and there is none"):
+        builder.changelog("rates").build()
+    with pytest.raises(TopologyError, match="which therefore has no configuration"):
+        builder.changelog("rates", {"retention.ms": "1"}, enabled=False)

@@ -130,6 +130,50 @@ def test_latest_version_is_used_if_it_is_asked_for(url: str) -> None:
     assert written == b"\0\0\0\0\1\x02"
 
 
+def use_latest(url: str, kind: SchemaType, text: str) -> dict[str, str]:
+    """Settings for a subject whose latest schema is `text`."""
+    registry = shared_client(registry_config({"schema.registry.url": url}))
+    registry.register("t-value", SchemaText(kind, text))
+    return {"schema.registry.url": url, "auto.register.schemas": "false", "use.latest.version": "true"}
+
+
+def test_latest_avro_schema_is_the_one_that_is_written(url: str) -> None:
+    note = {"name": "note", "type": "string", "default": "-"}
+    latest = {**TRADE, "fields": [note, *TRADE["fields"]]}
+    written = serdes.avro(TRADE, registry=use_latest(url, SchemaType.AVRO, json.dumps(latest))).serialize(
+        "t", {"size": 1}
+    )
+    assert written == b"\0\0\0\0\1\x02-\x02"
+    assert serdes.avro(None, registry=url).deserialize("t", written) == {"note": "-", "size": 1}
+
+
+def test_value_that_is_not_of_the_latest_schema_is_refused(url: str) -> None:
+    latest = {**TRADE, "fields": [*TRADE["fields"], {"name": "price", "type": "long"}]}
+    serde = serdes.avro(TRADE, registry=use_latest(url, SchemaType.AVRO, json.dumps(latest)))
+    with pytest.raises(SerializationError, match="it is not of the schema"):
+        serde.serialize("t", {"size": 1})
+
+
+def test_latest_schema_of_another_kind_is_refused(url: str) -> None:
+    serde = serdes.avro(TRADE, registry=use_latest(url, SchemaType.JSON, json.dumps(JSON_SCHEMA)))
+    with pytest.raises(SerializationError, match="the latest schema of the subject is of JSON, not AVRO"):
+        serde.serialize("t", {"size": 1})
+
+
+def test_json_is_checked_by_the_latest_schema(url: str) -> None:
+    latest = {**JSON_SCHEMA, "required": ["price"]}
+    serde = serdes.json_schema(JSON_SCHEMA, registry=use_latest(url, SchemaType.JSON, json.dumps(latest)))
+    assert serde.serialize("t", {"price": 1}) == b'\0\0\0\0\1{"price":1}'
+    with pytest.raises(SerializationError, match="price"):
+        serde.serialize("t", {"size": 1})
+
+
+def test_protobuf_message_is_the_one_of_the_latest_schema(url: str) -> None:
+    latest = 'syntax = "proto3"; package google.protobuf; message Other {} message More {} message Timestamp {}'
+    serde: Serde[Any] = serdes.protobuf(Timestamp, registry=use_latest(url, SchemaType.PROTOBUF, latest))
+    assert serde.serialize("t", Timestamp(seconds=1)) == b"\0\0\0\0\1" + b"\x02\x04" + b"\x08\x01"
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
