@@ -175,3 +175,24 @@ def test_schema_may_only_refer_to_what_its_author_may_read(guarded: GuardedRegis
     for target in ("/subjects/cave-two/versions", "/subjects/cave-two", "/compatibility/subjects/cave-two/versions"):
         assert guarded.request("aladdin", "POST", target, body).status == 403
     assert guarded.request("admin", "POST", "/subjects/cave-two/versions", body).status == 200
+
+
+def test_alias_does_not_get_around_permissions(guarded: GuardedRegistry) -> None:
+    """Schemas are those of the subject that the alias stands for; config and mode are those of the alias itself."""
+    assert guarded.request("admin", "PUT", "/config/carpet-alias", {"alias": "cave"}).status == 200
+    changes = [("config", {"alias": "carpet", "compatibility": "NONE"}), ("mode", {"mode": "READONLY"})]
+    for setting, body in changes:
+        for method in ("GET", "PUT", "DELETE"):
+            response = guarded.request("aladdin", method, f"/{setting}/carpet-alias", body if method == "PUT" else None)
+            assert response.status == 403, (method, setting, response.text)
+    assert guarded.request("aladdin", "GET", "/subjects/carpet-alias/versions").status == 200
+    assert guarded.request("reader", "GET", "/subjects/carpet-alias/versions").status == 403
+    assert guarded.request("reader", "POST", "/compatibility/subjects/carpet-alias/versions", {}).status == 403
+    assert guarded.request("reader", "GET", "/config/carpet-alias").json == {"alias": "cave"}
+
+
+def test_owner_of_an_alias_manages_it_without_rights_on_its_target(guarded: GuardedRegistry) -> None:
+    assert guarded.request("aladdin", "PUT", "/config/cave-alias", {"alias": "carpet"}).status == 200
+    assert guarded.request("aladdin", "GET", "/subjects/cave-alias/versions").status == 403
+    assert guarded.request("aladdin", "PUT", "/mode/cave-alias", {"mode": "READWRITE"}).status == 200
+    assert guarded.request("aladdin", "DELETE", "/config/cave-alias").status == 200

@@ -16,6 +16,7 @@ from kaspar.registry.names import normalized, within
 from kaspar.registry.queries import alias_target
 from kaspar.registry.references import version_in_contexts
 from kaspar.registry.service import LATEST, RegistryService
+from kaspar.registry.state import State
 from kaspar.web.openapi import Parameter, ParameterKind
 
 T = TypeVar("T")
@@ -50,20 +51,12 @@ class Call:
 
     service: RegistryService
     path: Mapping[str, str]
+    subject: str
+    """The subject that the request is about, and that permission is needed for; empty if the path names none."""
     query: QueryParams
     body: bytes
     user: str | None
     authorizer: Authorizer | None
-
-    @property
-    def subject(self) -> str:
-        """The subject of the path; for an alias the subject that it stands for."""
-        return alias_target(self.service.state, self.plain_subject)
-
-    @property
-    def plain_subject(self) -> str:
-        """The subject of the path, with no regard to aliases."""
-        return normalized(self.path["subject"])
 
     @property
     def version(self) -> int:
@@ -165,6 +158,14 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", tuple(self.path.strip("/").split("/")) if self.path != "/" else ())
+
+    def subject_of(self, path: Mapping[str, str], state: State) -> str:
+        """Behind `/subjects` an alias is the subject that it stands for. Config and mode are those of the alias itself
+        (Confluent's AliasFilter)."""
+        if "subject" not in path:
+            return ""
+        subject = normalized(path["subject"])
+        return alias_target(state, subject) if "subjects" in self.segments else subject
 
     def check_access(self, call: Call) -> bool:
         if call.authorizer is None or self.access in (Access.NOTHING, Access.READ_ANY):

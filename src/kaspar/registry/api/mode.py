@@ -24,7 +24,7 @@ async def _get(call: Call) -> ModeResponse:
 
 
 async def _get_subject(call: Call) -> ModeResponse:
-    subject, state = call.plain_subject, call.service.state
+    subject, state = call.subject, call.service.state
     mode = state.mode_in_scope(subject) if call.flag("defaultToGlobal") else state.mode(subject)
     if mode is None:
         raise mode_not_found(subject)
@@ -46,7 +46,7 @@ async def _put(call: Call) -> ModeResponse:
 async def _put_subject(call: Call) -> ModeResponse:
     if not is_valid_subject(call.path["subject"]):
         raise invalid_subject(call.path["subject"])
-    return ModeResponse(await call.service.change_mode(call.plain_subject, _mode(call), force=call.flag("force")))
+    return ModeResponse(await call.service.change_mode(call.subject, _mode(call), force=call.flag("force")))
 
 
 async def _delete(call: Call) -> ModeResponse:
@@ -56,7 +56,7 @@ async def _delete(call: Call) -> ModeResponse:
 
 
 async def _delete_subject(call: Call) -> ModeResponse:
-    deleted = await call.service.delete_mode(call.plain_subject)
+    deleted = await call.service.delete_mode(call.subject)
     assert deleted is not None
     return ModeResponse(deleted)
 
