@@ -82,6 +82,18 @@ def test_deleted_context_is_no_longer_listed(registry: MemoryRegistry) -> None:
     assert registry.request("DELETE", "/contexts/eu").status == 204
 
 
+@pytest.mark.parametrize(("subject", "name"), [(":.eu:", ":.eu:"), (":.:", "")])
+@pytest.mark.parametrize("permanent", ["false", "true"])
+def test_context_is_not_deleted_as_a_subject(registry: MemoryRegistry, subject: str, name: str, permanent: str) -> None:
+    registry.register("orders", STRING)
+    registry.register(":.eu:orders", STRING)
+    registry.request("PUT", "/config/:.eu:", {"compatibility": "NONE"})
+    response = registry.request("DELETE", f"/subjects/{subject}?permanent={permanent}")
+    assert response.error == (404, 40401, f"Subject '{name}' not found.")
+    assert registry.get("/subjects") == [":.eu:orders", "orders"]
+    assert registry.get("/config/:.eu:") == {"compatibilityLevel": "NONE"}
+
+
 def test_context_with_a_colon_is_refused(registry: MemoryRegistry) -> None:
     assert registry.request("GET", "/contexts/a:b/subjects").error == (
         400,

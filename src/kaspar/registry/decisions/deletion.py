@@ -52,12 +52,13 @@ def version_deletion(state: State, subject: str, version: int, *, permanent: boo
 
 def subject_deletion(state: State, subject: str, *, permanent: bool) -> Decision[list[int]]:
     """The reply has the numbers of the versions that are deleted."""
-    if not state.has_subject(subject, deleted=True):
+    versions = state.versions(subject)
+    if not len(versions):  # also for a context (`:.context:`), which is no subject
         raise subject_not_found(subject)
-    if not permanent and not state.has_subject(subject, deleted=False):
+    if not permanent and not versions.has_live:
         raise subject_soft_deleted(subject)
     check_writable(state, subject)
-    stored = [each for each in state.versions(subject).oldest_first() if permanent or not each.deleted]
+    stored = [each for each in versions.oldest_first() if permanent or not each.deleted]
     for each in stored:
         _check_unreferenced(state, each)
         if permanent and not each.deleted:
