@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from kaspar.registry.decisions.decision import Decision, check_writable
+from kaspar.registry.decisions.purging import purged
 from kaspar.registry.errors import not_permitted, reference_exists, subject_not_found
 from kaspar.registry.interfaces import LogRecord
 from kaspar.registry.records import (
@@ -14,7 +15,6 @@ from kaspar.registry.records import (
     clear_subject_record,
     config_record,
     mode_record,
-    schema_tombstone,
 )
 from kaspar.registry.state import State
 
@@ -65,5 +65,4 @@ def _clearing(state: State, subject: str | None) -> tuple[LogRecord, ...]:
     for stored in deleted:
         if state.referrers(stored.subject, stored.version):
             raise reference_exists(stored.subject, stored.version)
-    tombstones = (schema_tombstone(stored.subject, stored.version) for stored in deleted)
-    return (*tombstones, clear_subject_record(subject))
+    return (*purged(state, deleted), clear_subject_record(subject))

@@ -4,7 +4,7 @@ Replay keeps up with a long topic: it parses the JSON of a record and no schema.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -32,6 +32,7 @@ from kaspar.registry.records import (
     decode_config,
     decode_context,
     decode_delete_subject,
+    decode_highest_ids,
     decode_key,
     decode_mode,
     decode_schema,
@@ -74,6 +75,7 @@ class State:
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
         self._contexts: list[str] = []
+        self._recorded_max_ids: dict[str, int] = {}
         self._replay_by_type: dict[str, Callable[[Key, bytes | None, _Position], None]] = {
             "SCHEMA": self._replay_schema,
             "CONFIG": self._replay_config,
@@ -81,7 +83,7 @@ class State:
             "DELETE_SUBJECT": self._replay_delete_subject,
             "CLEAR_SUBJECT": self._replay_clear_subject,
             "CONTEXT": self._replay_context,
-            "NOOP": lambda key, value, position: None,
+            "NOOP": self._replay_noop,
         }
 
     def __eq__(self, other: object) -> bool:
@@ -90,8 +92,7 @@ class State:
     __hash__ = None  # type: ignore[assignment]
 
     def _content(self) -> tuple[object, ...]:
-        indexes = {context: index for context, index in self._indexes.items() if index}
-        return self._subjects, indexes, self._referrers, self._configs, self._modes, self._contexts
+        return self._subjects, self._indexes, self._referrers, self._configs, self._modes, self._contexts
 
     def fork(self) -> "State":
         """A state into which records can be replayed that are not in the log yet. It costs little: what neither of the
@@ -104,6 +105,7 @@ class State:
         fork._configs = self._configs.copy()
         fork._modes = self._modes.copy()
         fork._contexts = self._contexts.copy()
+        fork._recorded_max_ids = self._recorded_max_ids.copy()
         return fork
 
     # Replay
@@ -174,6 +176,14 @@ class State:
         elif value is not None and context not in self._contexts:
             insort(self._contexts, context)
 
+    def _replay_noop(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if not value:  # Karapace's has an empty one
+            return
+        self._recorded_max_ids = decode_highest_ids(value).max_ids
+        for context, max_id in self._recorded_max_ids.items():
+            index = self._indexes.setdefault(context, ContextIndex())
+            index.max_id = max(index.max_id, max_id)
+
     def _put(self, schema: SchemaValue, timestamp_ms: int, same: StoredVersion | None) -> None:
         """`same` is a version with the same text, to keep the text once."""
         if same is not None and same.value.schema == schema.schema:
@@ -223,6 +233,10 @@ class State:
 
     def index(self, context: str) -> ContextIndex:
         return self._indexes.get(context, _NO_CONTEXT)
+
+    def recorded_max_ids(self) -> Mapping[str, int]:
+        """The last record of highest ids."""
+        return self._recorded_max_ids
 
     def same_schema(self, subject: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
         """The id that the schema has in the subject's context, and the version of the subject that has it, if any."""
