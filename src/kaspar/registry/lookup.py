@@ -1,6 +1,6 @@
 """Finds a schema that a client sends among the versions of a subject (lookUpSchemaUnderSubject).
 
-The same schema is found by its fingerprint. Two others also stand for a stored version: one that has everything it uses
+The same schema is found by its format and fingerprint. Two others also stand for a stored version: one that has everything it uses
 in its own text where the stored one has references, and one without the `confluent:version` that the registry put into
 the stored one's metadata.
 """
@@ -98,7 +98,7 @@ class SchemaLookup:
     async def find_canonical(
         self, schema: NewSchema, *, deleted: bool, latest_only: bool = False
     ) -> StoredVersion | None:
-        same = self._state.same_schema(schema.subject, schema.identity)
+        same = self._state.same_schema(schema.subject, schema.type, schema.identity)
         stored = same[1] if same is not None else None
         latest = self._state.versions(schema.subject).latest_live()
         if stored is not None and (stored is latest if latest_only else deleted or not stored.deleted):

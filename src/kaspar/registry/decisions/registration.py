@@ -101,7 +101,7 @@ def next_version(state: State, subject: str) -> int:
 
 def registered(state: State, new: NewSchema) -> StoredVersion | None:
     """The live version that already has the schema, with the id that is asked for."""
-    same = state.same_schema(new.subject, new.identity)
+    same = state.same_schema(new.subject, new.type, new.identity)
     if new.version != NO_VERSION or same is None:
         return None
     schema_id, stored = same
@@ -118,7 +118,7 @@ def earlier_versions(state: State, subject: str) -> Iterator[StoredVersion]:
 def registration(state: State, new: NewSchema) -> Decision[StoredVersion]:
     """`new` is parsed, compatible, and not registered yet. The reply is the new version."""
     index = state.index(context_of(new.subject))
-    same = state.same_schema(new.subject, new.identity)
+    same = state.same_schema(new.subject, new.type, new.identity)
     version = _version(state, new)
     if new.id != NO_ID:
         schema_id = new.id

@@ -52,7 +52,7 @@ class ContextIndex:
         return self._by_id.get(schema_id, {}).get(subject, ())
 
     def ids_of(self, identity: bytes) -> tuple[int, ...]:
-        """Sorted; more than one only after an import."""
+        """Sorted; more than one only after an import, or if two formats have the same text."""
         return self._ids_by_identity.get(identity, ())
 
     def put(self, stored: StoredVersion) -> None:

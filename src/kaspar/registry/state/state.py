@@ -238,15 +238,21 @@ class State:
         """The last record of highest ids."""
         return self._recorded_max_ids
 
-    def same_schema(self, subject: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
-        """The id that the schema has in the subject's context, and the version of the subject that has it, if any."""
+    def same_schema(self, subject: str, schema_type: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
+        """The id that the schema has in the subject's context, and the version of the subject that has it, if any.
+
+        The fingerprint does not cover the format. A schema of another format is another one, also with the same text.
+        """
         index = self.index(context_of(subject))
-        ids = index.ids_of(identity)
-        for schema_id in ids:
-            stored = index.with_id_in(schema_id, subject)
-            if stored is not None and (not stored.deleted or len(ids) == 1):
-                return schema_id, stored
-        return (ids[0], index.with_id_in(ids[0], subject)) if ids else None
+        found: list[tuple[int, StoredVersion | None]] = []
+        for schema_id in index.ids_of(identity):
+            stored, holder = index.with_id_in(schema_id, subject), index.any_with_id(schema_id)
+            if stored is not None and stored.value.type == schema_type:
+                found.append((schema_id, stored))
+            elif holder is not None and holder.value.type == schema_type:
+                found.append((schema_id, None))
+        live = (each for each in found if each[1] is not None and not each[1].deleted)
+        return next(live, found[0] if found else None)
 
     def referrers(self, subject: str, version: int) -> set[tuple[str, int]]:
         """The live versions that refer to this one."""
