@@ -1,8 +1,8 @@
 """Finds a schema that a client sends among the versions of a subject (lookUpSchemaUnderSubject).
 
-The same schema is found by its format and fingerprint. Two others also stand for a stored version: one that has everything it uses
-in its own text where the stored one has references, and one without the `confluent:version` that the registry put into
-the stored one's metadata.
+The same schema is found by its format and fingerprint. Two others also stand for a stored version: one that has
+everything it uses in its own text where the stored one has references, and one without the `confluent:version` that the
+registry put into the stored one's metadata.
 """
 
 from dataclasses import replace
