@@ -90,8 +90,9 @@ def latest_with_metadata(
     return None
 
 
-def referrer_ids(state: State, subject: str, version: int) -> list[int]:
-    """The ids of live schemas that refer to the version."""
-    referrers = state.referrers(subject, version)
-    found = (state.versions(each).get(number) for each, number in referrers)
-    return sorted({stored.id for stored in found if stored is not None})
+def referring_versions(state: State, subject: str, version: int) -> Iterator[StoredVersion]:
+    """The live versions that refer to this one."""
+    for each, number in state.referrers(subject, version):
+        stored = state.versions(each).get(number)
+        if stored is not None:
+            yield stored

@@ -196,3 +196,17 @@ def test_owner_of_an_alias_manages_it_without_rights_on_its_target(guarded: Guar
     assert guarded.request("aladdin", "GET", "/subjects/cave-alias/versions").status == 403
     assert guarded.request("aladdin", "PUT", "/mode/cave-alias", {"mode": "READWRITE"}).status == 200
     assert guarded.request("aladdin", "DELETE", "/config/cave-alias").status == 200
+
+
+def test_ids_are_only_those_of_subjects_that_may_be_read(guarded: GuardedRegistry) -> None:
+    money = {"schema": '{"type":"enum","name":"S","symbols":["A"]}'}
+    guarded.request("admin", "POST", "/subjects/cave-money/versions", money)
+    schema = '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}'
+    body = {"schema": schema, "references": [{"name": "S", "subject": "cave-money", "version": 1}]}
+    assert guarded.request("admin", "POST", "/subjects/carpet-two/versions", body).json["id"] == 4
+    referenced_by = "/subjects/cave-money/versions/1/referencedby"
+    assert guarded.request("admin", "GET", referenced_by).json == [4]
+    assert guarded.request("aladdin", "GET", referenced_by).json == []
+    guid = guarded.request("admin", "GET", "/schemas/ids/4").json["guid"]
+    assert guarded.request("reader", "GET", f"/schemas/guids/{guid}/ids").json == [{"context": ".", "id": 4}]
+    assert guarded.request("aladdin", "GET", f"/schemas/guids/{guid}/ids").error[1] == 40403

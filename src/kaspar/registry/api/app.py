@@ -174,8 +174,7 @@ class RegistryApp:
             await self._service.catch_up()
         except (StoreTimeout, StoreFailed) as problem:
             log.warning("a forwarded write was not replayed here in time", leader=leader_url, reason=str(problem))
-        headers = {name: value for name, value in answer.headers.items() if name.lower() == "content-type"}
-        return Response(answer.body, answer.status, headers)
+        return Response(answer.body, answer.status, dict(answer.headers))
 
 
 def _raw_target(request: Request) -> str:

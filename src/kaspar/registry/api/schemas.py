@@ -1,7 +1,7 @@
 """/schemas: schemas by id and GUID, and all of them."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -111,27 +111,30 @@ async def _versions_by_id(call: Call) -> list[SubjectVersion]:
     return [SubjectVersion(stored.subject, stored.version) for stored in _versions(call)]
 
 
-def _ids(call: Call) -> list[tuple[str, int]]:
+def _with_guid(call: Call) -> Iterator[StoredVersion]:
+    """One version for each context and id that the caller may read."""
     try:
         identity = uuid.UUID(call.path["guid"]).bytes
     except ValueError:
-        return []
-    return ids_by_guid(call.service.state, identity)
+        return
+    for context, schema_id in ids_by_guid(call.service.state, identity):
+        stored = schema_by_id(call.service.state, schema_id, context_prefix(context))
+        if stored is not None and _readable(call, stored):
+            yield stored
 
 
 async def _by_guid(call: Call) -> SchemaByIdResponse:
-    for context, schema_id in _ids(call):
-        stored = schema_by_id(call.service.state, schema_id, context_prefix(context))
-        if stored is not None and _readable(call, stored):
-            return SchemaByIdResponse.of(stored, await call.service.formatted(stored, call.text("format")))
-    raise schema_not_found(call.path["guid"])
+    stored = next(_with_guid(call), None)
+    if stored is None:
+        raise schema_not_found(call.path["guid"])
+    return SchemaByIdResponse.of(stored, await call.service.formatted(stored, call.text("format")))
 
 
 async def _ids_by_guid(call: Call) -> list[ContextId]:
-    found = _ids(call)
+    found = [ContextId(context_of(stored.subject), stored.id) for stored in _with_guid(call)]
     if not found:
         raise schema_not_found(call.path["guid"])
-    return [ContextId(context, schema_id) for context, schema_id in found]
+    return found
 
 
 ENDPOINTS: Final = (
@@ -219,7 +222,7 @@ ENDPOINTS: Final = (
         _ids_by_guid,
         "The contexts that have the schema with a GUID, and its ids there",
         _TAG,
-        Access.NOTHING,
+        Access.READ_ANY,
         list[ContextId],
         errors=(40403,),
     ),

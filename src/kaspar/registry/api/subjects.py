@@ -28,7 +28,7 @@ from kaspar.registry.errors import (
     version_not_found,
 )
 from kaspar.registry.names import ANY_CONTEXT, is_valid_subject
-from kaspar.registry.queries import latest_with_metadata, listed_subjects, listed_versions, referrer_ids
+from kaspar.registry.queries import latest_with_metadata, listed_subjects, listed_versions, referring_versions
 from kaspar.registry.references import version_in_contexts
 from kaspar.registry.state import Listing, StoredVersion
 from kaspar.web.openapi import Parameter, ParameterKind
@@ -129,7 +129,8 @@ async def _version_text(call: Call) -> Raw:
 
 async def _referenced_by(call: Call) -> list[int]:
     stored = _find_version(call, deleted=True)
-    return referrer_ids(call.service.state, stored.subject, stored.version)
+    referring = referring_versions(call.service.state, stored.subject, stored.version)
+    return sorted({each.id for each in referring if call.may_read(each.subject)})
 
 
 async def _delete_version(call: Call) -> int:
