@@ -5,6 +5,7 @@ everything it uses in its own text where the stored one has references, and one 
 registry put into the stored one's metadata.
 """
 
+import asyncio
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -75,10 +76,8 @@ class SchemaLookup:
         if found is not None or context_of(new.subject) != DEFAULT_CONTEXT:
             return found
         name = qualified(new.subject).subject
-        for context in self._state.contexts[1:]:
+        for context in [*self._state.contexts_with(name)]:
             elsewhere = replace(new, subject=context_prefix(context) + name)
-            if not len(self._state.versions(elsewhere.subject)):
-                continue
             try:
                 found = await self.find(elsewhere, config, normalize=normalize, deleted=deleted)
             except RegistryError:
@@ -119,6 +118,7 @@ class SchemaLookup:
                 return stored
         with_references = (stored for stored in candidates if same_but_for_references(new, stored))
         for stored in islice(with_references, _MAX_RESOLVED):
+            await asyncio.sleep(0)  # each may have many references
             if await self._is_resolved_form(new, stored):
                 return stored
         return None

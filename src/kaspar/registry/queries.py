@@ -59,7 +59,7 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> StoredVersion | 
     found = index.with_id_in(schema_id, subject)
     if found is not None or name.context != DEFAULT_CONTEXT:
         return found
-    for context in state.contexts[1:]:
+    for context in state.contexts_with(name.subject):
         found = state.index(context).with_id_in(schema_id, context_prefix(context) + name.subject)
         if found is not None:
             return found

@@ -13,10 +13,12 @@ from kaspar.registry.authorization import CONFIG_RESOURCE, Authorizer, Operation
 from kaspar.registry.decisions.registration import NewSchema
 from kaspar.registry.errors import http_error, invalid_version
 from kaspar.registry.names import normalized, within
+from kaspar.registry.parsing import unparseable
 from kaspar.registry.queries import alias_target
-from kaspar.registry.references import version_in_contexts
+from kaspar.registry.references import check_number, version_in_contexts
 from kaspar.registry.service import LATEST, RegistryService
 from kaspar.registry.state import State
+from kaspar.schemas import InvalidSchema
 from kaspar.web.openapi import Parameter, ParameterKind
 
 T = TypeVar("T")
@@ -105,6 +107,10 @@ class Call:
 
     def check_references(self, new: NewSchema) -> None:
         """Only what the caller may read can be referred to: the resolved form of the schema shows it."""
+        try:
+            check_number(new.references)
+        except InvalidSchema as problem:
+            raise unparseable(new.type, problem) from None
         if self.authorizer is None:
             return
         for each in new.references:

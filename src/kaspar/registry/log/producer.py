@@ -45,7 +45,7 @@ _FENCED: Final = frozenset(
     {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 )
 _BATCH_BYTES: Final = 512 * 1024
-"""A batch ends before it is longer than that: brokers accept a megabyte by default. A longer record is one by itself."""
+"""A batch ends before it is longer: brokers accept a megabyte by default. A longer record is a batch of its own."""
 _RECORD_OVERHEAD: Final = 20
 """Of a batch's bytes: at most that many of a record are neither its key nor its value."""
 _LEVEL: Final = "transaction.version"

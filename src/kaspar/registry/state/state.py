@@ -4,7 +4,7 @@ Replay keeps up with a long topic: it parses the JSON of a record and no schema.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -75,6 +75,8 @@ class State:
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
         self._contexts: list[str] = []
+        self._contexts_by_name: ForkableDict[str, list[str]] = ForkableDict()
+        """The contexts, without the default one, that have a subject of this name; sorted."""
         self._recorded_max_ids: dict[str, int] = {}
         self._replay_by_type: dict[str, Callable[[Key, bytes | None, _Position], None]] = {
             "SCHEMA": self._replay_schema,
@@ -105,6 +107,7 @@ class State:
         fork._configs = self._configs.copy()
         fork._modes = self._modes.copy()
         fork._contexts = self._contexts.copy()
+        fork._contexts_by_name = self._contexts_by_name.fork()
         fork._recorded_max_ids = self._recorded_max_ids.copy()
         return fork
 
@@ -192,7 +195,7 @@ class State:
         stored = StoredVersion(schema, identity, timestamp_ms)
         if schema.subject not in self._subjects:
             self._subjects[schema.subject] = Versions()
-            insort(self._sorted_subjects, schema.subject)
+            self._add_subject(schema.subject)
         versions = self._subjects.writable(schema.subject)
         if (old := versions.get(schema.version)) is not None:
             self._unindex(old)
@@ -215,7 +218,23 @@ class State:
         versions.remove(version)
         if not versions:
             del self._subjects[subject]
-            del self._sorted_subjects[bisect_left(self._sorted_subjects, subject)]
+            self._remove_subject(subject)
+
+    def _add_subject(self, subject: str) -> None:
+        insort(self._sorted_subjects, subject)
+        context, name = qualified(subject)
+        if context != DEFAULT_CONTEXT:
+            self._contexts_by_name.setdefault(name, [])
+            insort(self._contexts_by_name.writable(name), context)
+
+    def _remove_subject(self, subject: str) -> None:
+        del self._sorted_subjects[bisect_left(self._sorted_subjects, subject)]
+        context, name = qualified(subject)
+        if context != DEFAULT_CONTEXT:
+            contexts = self._contexts_by_name.writable(name)
+            contexts.remove(context)
+            if not contexts:
+                del self._contexts_by_name[name]
 
     def _unindex(self, stored: StoredVersion) -> None:
         self._indexes[context_of(stored.subject)].remove(stored)
@@ -291,6 +310,10 @@ class State:
 
     def has_subject(self, subject: str | None, *, deleted: bool) -> bool:
         return any(deleted or self._subjects[each].has_live for each in self.matching_subjects(subject))
+
+    def contexts_with(self, name: str) -> Sequence[str]:
+        """The contexts, without the default one, that have a subject of this name; sorted."""
+        return self._contexts_by_name.get(name, ())
 
     @property
     def contexts(self) -> list[str]:
