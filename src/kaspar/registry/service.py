@@ -106,9 +106,9 @@ class RegistryService:
         mutable = self.options.mode_mutability
         return await self._write(lambda state: mode_change(state, subject, mode, mutable=mutable, force=force))
 
-    async def delete_mode(self, subject: str | None) -> Mode | None:
+    async def delete_mode(self, subject: str | None, *, recursive: bool) -> Mode | None:
         mutable = self.options.mode_mutability
-        return await self._write(lambda state: mode_deletion(state, subject, mutable=mutable))
+        return await self._write(lambda state: mode_deletion(state, subject, mutable=mutable, recursive=recursive))
 
     async def catch_up(self) -> None:
         """After a write was carried out elsewhere: return when it was replayed here."""

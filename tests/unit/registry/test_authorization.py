@@ -22,6 +22,7 @@ PERMISSIONS = {
         {"username": "aladdin", "operation": "Write", "resource": "Subject:cave.*"},
         {"username": "reader", "operation": "Read", "resource": "Subject:carpet.*"},
         {"username": "operator", "operation": "Read", "resource": "Config:"},
+        {"username": "keeper", "operation": "Write", "resource": "Subject::\\.x:$"},
     ],
 }
 
@@ -210,3 +211,11 @@ def test_ids_are_only_those_of_subjects_that_may_be_read(guarded: GuardedRegistr
     guid = guarded.request("admin", "GET", "/schemas/ids/4").json["guid"]
     assert guarded.request("reader", "GET", f"/schemas/guids/{guid}/ids").json == [{"context": ".", "id": 4}]
     assert guarded.request("aladdin", "GET", f"/schemas/guids/{guid}/ids").error[1] == 40403
+
+
+def test_recursive_deletion_of_modes_needs_write_on_their_subjects(guarded: GuardedRegistry) -> None:
+    for subject in (":.x:", ":.x:a"):
+        assert guarded.request("admin", "PUT", f"/mode/{subject}", {"mode": "READONLY"}).status == 200
+    assert guarded.request("keeper", "DELETE", "/mode/:.x:?recursive=true").status == 403
+    assert guarded.request("keeper", "DELETE", "/mode/:.x:").status == 200
+    assert guarded.request("admin", "GET", "/mode/:.x:a").json == {"mode": "READONLY"}

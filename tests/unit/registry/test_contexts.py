@@ -109,3 +109,11 @@ def test_mode_and_config_of_a_context_by_its_path(registry: MemoryRegistry) -> N
     assert registry.get("/contexts/eu/mode/orders?defaultToGlobal=true") == {"mode": "FORWARD"}
     assert registry.request("PUT", "/contexts/eu/config/orders", {"compatibility": "NONE"}).status == 200
     assert registry.get("/config/:.eu:orders") == {"compatibilityLevel": "NONE"}
+
+
+def test_contexts_are_listed_by_prefix(registry: MemoryRegistry) -> None:
+    for context in (".eu", ".eu-west", ".us"):
+        registry.register(f":{context}:orders", STRING)
+    assert registry.get("/contexts?contextPrefix=.eu") == [".eu", ".eu-west"]
+    assert registry.get("/contexts?contextPrefix=.eu&offset=1&limit=5") == [".eu-west"]
+    assert registry.get("/contexts?contextPrefix=.x") == []

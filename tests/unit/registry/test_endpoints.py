@@ -114,7 +114,7 @@ def refused(endpoint: str, target: str, prepare: Preparation, code: int, message
     return Case(endpoint, target, prepare, int(str(code)[:3]), {"error_code": code, "message": message}, body, code)
 
 
-STORED = {"subject": "orders", "version": 1, "id": 1, "guid": STRING_GUID, "schema": STRING}
+STORED = {"subject": "orders", "version": 1, "id": 1, "guid": STRING_GUID, "schema": STRING, "ts": 1_000}
 BY_ID = {"guid": STRING_GUID, "schema": STRING}
 LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
 NO_LEVEL = f"Invalid compatibility level. Valid values are {LEVELS}"
@@ -233,6 +233,7 @@ CASES = [
             "guid": "9d5352cf-624a-5ab9-d501-3a9f272b9132",
             "metadata": {"properties": {"owner": "a", "tier": "1"}},
             "schema": STRING,
+            "ts": 1_000,
         },
     ),
     refused(

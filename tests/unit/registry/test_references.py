@@ -194,3 +194,13 @@ def test_reference_is_looked_for_only_in_contexts_that_have_its_subject(registry
         registry.request("DELETE", f"/subjects/:.c5:money?permanent={permanent}")
     assert registry.state.contexts_with("money") == [".c7"]
     assert registry.get("/subjects/money/versions/1")["subject"] == ":.c7:money"
+
+
+def test_references_are_returned_with_their_context_on_request(registry: MemoryRegistry) -> None:
+    registry.register(":.eu:money", MONEY)
+    registry.register(":.eu:orders", order(), references=[reference()])
+    for target in ("/subjects/:.eu:orders/versions/1", "/schemas/ids/2"):
+        context = "subject=:.eu:"
+        assert registry.get(f"{target}?{context}")["references"] == [reference()]
+        qualified = registry.get(f"{target}?{context}&referenceFormat=qualified")["references"]
+        assert qualified == [reference(":.eu:money")]

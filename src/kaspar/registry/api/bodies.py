@@ -1,15 +1,17 @@
 """Bodies of requests and responses. Fields of responses that are empty are left out, as Confluent's are."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from kaspar.registry.decisions.registration import NO_ID, NO_VERSION, NewSchema
 from kaspar.registry.entities import Metadata, RuleSet, SchemaReference
+from kaspar.registry.names import within
 from kaspar.registry.records import AVRO, ConfigValue
 from kaspar.registry.state import StoredVersion
 
+_QUALIFIED: Final = "qualified"
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
@@ -96,11 +98,15 @@ class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     schema: str = msgspec.field(default_factory=str)
+    ts: int = 0
+    """When the version was written, in milliseconds."""
     deleted: bool = False
     aliases: list[str] | None = None
 
     @classmethod
-    def of(cls, stored: StoredVersion, text: str, aliases: list[str] | None = None) -> "SchemaResponse":
+    def of(
+        cls, stored: StoredVersion, text: str, aliases: list[str] | None = None, *, reference_format: str = ""
+    ) -> "SchemaResponse":
         value = stored.value
         return cls(
             stored.subject,
@@ -108,10 +114,11 @@ class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
             stored.id,
             stored.guid,
             _type(stored),
-            stored.references or None,
+            _references(stored, reference_format),
             value.metadata,
             value.rule_set,
             text,
+            stored.timestamp_ms,
             stored.deleted,
             aliases,
         )
@@ -132,7 +139,13 @@ class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename
 
     @classmethod
     def of(
-        cls, stored: StoredVersion, text: str, *, with_subject: bool = False, max_id: int | None = None
+        cls,
+        stored: StoredVersion,
+        text: str,
+        *,
+        with_subject: bool = False,
+        max_id: int | None = None,
+        reference_format: str = "",
     ) -> "SchemaByIdResponse":
         value = stored.value
         return cls(
@@ -141,7 +154,7 @@ class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename
             stored.guid,
             _type(stored),
             text,
-            stored.references or None,
+            _references(stored, reference_format),
             value.metadata,
             value.rule_set,
             max_id,
@@ -211,6 +224,14 @@ class VersionResponse(msgspec.Struct, frozen=True, rename="camel"):
 class ErrorResponse(msgspec.Struct, frozen=True):
     error_code: int
     message: str
+
+
+def _references(stored: StoredVersion, reference_format: str) -> tuple[SchemaReference, ...] | None:
+    if reference_format.lower() != _QUALIFIED:
+        return stored.references or None
+    return tuple(
+        SchemaReference(each.name, within(stored.subject, each.subject), each.version) for each in stored.references
+    )
 
 
 def _type(stored: StoredVersion) -> str | None:

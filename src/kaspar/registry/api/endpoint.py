@@ -120,7 +120,13 @@ class Call:
                 raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
 
     def may_read(self, subject: str) -> bool:
-        return self.authorizer is None or self.authorizer.allows(self.user, Operation.READ, subject_resource(subject))
+        return self._may(Operation.READ, subject)
+
+    def may_write(self, subject: str) -> bool:
+        return self._may(Operation.WRITE, subject)
+
+    def _may(self, operation: Operation, subject: str) -> bool:
+        return self.authorizer is None or self.authorizer.allows(self.user, operation, subject_resource(subject))
 
 
 def _integer(text: str) -> int | None:
@@ -190,6 +196,9 @@ FORMAT: Final = Parameter(
     "format",
     ParameterKind.TEXT,
     "Another form of the text: `resolved` (Avro, JSON), `serialized`, `ignore_extensions` (Protobuf)",
+)
+REFERENCE_FORMAT: Final = Parameter(
+    "referenceFormat", ParameterKind.TEXT, "`qualified`: the subjects of references with their context"
 )
 PERMANENT: Final = Parameter("permanent", ParameterKind.FLAG, "Delete for good what was soft-deleted before")
 OFFSET: Final = Parameter("offset", ParameterKind.NUMBER, "Where the page begins", 0)

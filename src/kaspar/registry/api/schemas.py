@@ -11,6 +11,7 @@ from kaspar.registry.api.endpoint import (
     FORMAT,
     LIMIT,
     OFFSET,
+    REFERENCE_FORMAT,
     Access,
     Call,
     Endpoint,
@@ -86,7 +87,13 @@ async def _by_id(call: Call) -> SchemaByIdResponse:
     stored = _find(call)
     text = await call.service.formatted(stored, call.text("format"))
     max_id = call.service.state.index(context_of(stored.subject)).max_id if call.flag("fetchMaxId") else None
-    return SchemaByIdResponse.of(stored, text, with_subject="subject" in call.query, max_id=max_id)
+    return SchemaByIdResponse.of(
+        stored,
+        text,
+        with_subject="subject" in call.query,
+        max_id=max_id,
+        reference_format=call.text("referenceFormat"),
+    )
 
 
 async def _text_by_id(call: Call) -> Raw:
@@ -168,6 +175,7 @@ ENDPOINTS: Final = (
         parameters=(
             _SUBJECT,
             FORMAT,
+            REFERENCE_FORMAT,
             Parameter("fetchMaxId", ParameterKind.FLAG, "Also the highest id of the context"),
         ),
         errors=(40403,),

@@ -12,6 +12,7 @@ from kaspar.registry.api.endpoint import (
     NORMALIZE,
     OFFSET,
     PERMANENT,
+    REFERENCE_FORMAT,
     Access,
     Call,
     Endpoint,
@@ -55,7 +56,8 @@ def _check_exists(call: Call, subject: str, *, deleted: bool) -> None:
 
 
 async def _response(call: Call, stored: StoredVersion) -> SchemaResponse:
-    return SchemaResponse.of(stored, await call.service.formatted(stored, call.text("format")))
+    text = await call.service.formatted(stored, call.text("format"))
+    return SchemaResponse.of(stored, text, reference_format=call.text("referenceFormat"))
 
 
 async def _look_up(call: Call) -> SchemaResponse:
@@ -242,7 +244,7 @@ ENDPOINTS: Final = (
         _TAG,
         Access.READ_SUBJECT,
         SchemaResponse,
-        parameters=(FORMAT, DELETED),
+        parameters=(FORMAT, REFERENCE_FORMAT, DELETED),
         errors=(40401, 40402, 42202),
     ),
     Endpoint(

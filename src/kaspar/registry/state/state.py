@@ -338,6 +338,10 @@ class State:
     def mode(self, subject: str | None) -> Mode | None:
         return self._modes.get(subject)
 
+    def modes(self) -> Iterator[str]:
+        """The subjects and contexts that have one of their own."""
+        return (subject for subject in self._modes if subject is not None)
+
     def mode_in_scope(self, subject: str | None) -> Mode:
         """READONLY_OVERRIDE of a wider scope wins over the subject's own mode."""
         found = [mode for scope in _scopes(subject) if (mode := self._modes.get(scope)) is not None]
