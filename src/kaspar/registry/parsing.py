@@ -12,7 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+import msgspec
+
 from kaspar.base.bounded_cache import BoundedCache
+from kaspar.registry.entities import SchemaTags
 from kaspar.registry.errors import RegistryError, invalid_schema
 from kaspar.registry.schema_processes import SchemaProcesses, TooComplex
 from kaspar.registry.schema_work import Question, SchemaWork, Source, Task, Unparseable
@@ -67,6 +70,15 @@ class SchemaAnswers(ABC):
     async def fields(self, source: Source) -> tuple[str, ...]:
         """Those at the top."""
         return await self.do(Task(Question.FIELDS, source))
+
+    async def tags(self, source: Source) -> list[SchemaTags]:
+        """Those inside of the schema."""
+        return msgspec.json.decode((await self.do(Task(Question.TAGS, source)))[0], type=list[SchemaTags])
+
+    async def tagged(self, source: Source, added: tuple[SchemaTags, ...], removed: tuple[SchemaTags, ...]) -> str:
+        """The canonical text with other tags inside."""
+        task = Task(Question.TAGGED, source, tags_to_add=added, tags_to_remove=removed)
+        return (await self.do(task))[0]
 
     async def incompatibilities(
         self,

@@ -11,13 +11,14 @@ from starlette.datastructures import QueryParams
 
 from kaspar.registry.authorization import CONFIG_RESOURCE, Authorizer, Operation, subject_resource
 from kaspar.registry.decisions.registration import NewSchema
+from kaspar.registry.entities import SchemaTags
 from kaspar.registry.errors import http_error, invalid_version
 from kaspar.registry.names import normalized, within
 from kaspar.registry.parsing import unparseable
 from kaspar.registry.queries import alias_target
 from kaspar.registry.references import check_number, version_in_contexts
 from kaspar.registry.service import LATEST, RegistryService
-from kaspar.registry.state import State
+from kaspar.registry.state import State, StoredVersion
 from kaspar.schemas import InvalidSchema
 from kaspar.web.openapi import Parameter, ParameterKind
 
@@ -119,6 +120,14 @@ class Call:
             if stored is not None and not self.may_read(stored.subject):
                 raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
 
+    async def found_tags(self, stored: StoredVersion) -> list[SchemaTags] | None:
+        """What `findTags` asks for; None if the request has none."""
+        wanted = {*self.texts("findTags")}
+        if not wanted:
+            return None
+        tags = await self.service.tags(stored)
+        return [each for each in tags if "*" in wanted or wanted.intersection(each.tags)]
+
     def may_read(self, subject: str) -> bool:
         return self._may(Operation.READ, subject)
 
@@ -199,6 +208,9 @@ FORMAT: Final = Parameter(
 )
 REFERENCE_FORMAT: Final = Parameter(
     "referenceFormat", ParameterKind.TEXT, "`qualified`: the subjects of references with their context"
+)
+FIND_TAGS: Final = Parameter(
+    "findTags", ParameterKind.TEXTS, "Also the records and fields that have one of these tags, or any (`*`); Avro only"
 )
 PERMANENT: Final = Parameter("permanent", ParameterKind.FLAG, "Delete for good what was soft-deleted before")
 OFFSET: Final = Parameter("offset", ParameterKind.NUMBER, "Where the page begins", 0)

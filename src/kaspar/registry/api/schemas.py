@@ -8,6 +8,7 @@ from typing import Final
 from kaspar.registry.api.bodies import ContextId, SchemaByIdResponse, SchemaResponse, SubjectVersion
 from kaspar.registry.api.endpoint import (
     DELETED,
+    FIND_TAGS,
     FORMAT,
     LIMIT,
     OFFSET,
@@ -91,6 +92,7 @@ async def _by_id(call: Call) -> SchemaByIdResponse:
         stored,
         text,
         with_subject="subject" in call.query,
+        tags=await call.found_tags(stored),
         max_id=max_id,
         reference_format=call.text("referenceFormat"),
     )
@@ -176,6 +178,7 @@ ENDPOINTS: Final = (
             _SUBJECT,
             FORMAT,
             REFERENCE_FORMAT,
+            FIND_TAGS,
             Parameter("fetchMaxId", ParameterKind.FLAG, "Also the highest id of the context"),
         ),
         errors=(40403,),
