@@ -9,8 +9,9 @@ import uvloop
 
 from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
+from kaspar.base.garbage import collect_garbage_rarely
 from kaspar.broker import loggers
-from kaspar.broker.memory import collect_garbage_rarely, keep_freed_memory
+from kaspar.broker.memory import keep_freed_memory
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings, warnings_about
 

@@ -5,12 +5,13 @@ Metadata and rules are part of a schema's identity. The registry merges them wit
 config, and returns them; it runs no rule.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from kaspar.base.errors import KasparError
+from kaspar.schemas import EntityType
 
 CONFLUENT_VERSION: Final = "confluent:version"
 """The property that a client sets to have the number of the version in the metadata."""
@@ -94,6 +95,32 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         )
         _check_rules(self.domain_rules or (), "Domain rules can only be WRITE, READ, WRITEREAD", migration=False)
         _check_rules(self.encoding_rules or (), "Encoding rules can only be WRITE, READ, WRITEREAD", migration=False)
+
+
+class SchemaEntity(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of a schema that may have tags."""
+
+    entity_path: str
+    entity_type: EntityType
+
+
+class SchemaTags(msgspec.Struct, frozen=True, rename="camel"):
+    """Tags inside of a schema. Those of the metadata are beside it."""
+
+    schema_entity: SchemaEntity
+    tags: tuple[str, ...]
+
+
+def without_rules(rule_set: RuleSet | None, names: Collection[str]) -> RuleSet | None:
+    if rule_set is None:
+        return None
+
+    def kept(rules: tuple[Rule, ...] | None) -> tuple[Rule, ...]:
+        return tuple(rule for rule in rules or () if rule.name not in names)
+
+    return RuleSet(
+        kept(rule_set.migration_rules), kept(rule_set.domain_rules), kept(rule_set.encoding_rules), rule_set.enable_at
+    )
 
 
 def merged_metadata(old: Metadata | None, new: Metadata | None) -> Metadata | None:

@@ -1,5 +1,7 @@
 """The identity of a schema: an MD5 over its text, references, metadata and rules, which as a UUID is its GUID.
 
+It does not cover the format: a text that is a schema of Avro and of JSON has one GUID, and two ids.
+
 Byte for byte Confluent's `Schema.updateHash`: registries that know the same schema give it the same GUID.
 """
 

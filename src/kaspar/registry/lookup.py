@@ -1,10 +1,11 @@
 """Finds a schema that a client sends among the versions of a subject (lookUpSchemaUnderSubject).
 
-The same schema is found by its fingerprint. Two others also stand for a stored version: one that has everything it uses
-in its own text where the stored one has references, and one without the `confluent:version` that the registry put into
-the stored one's metadata.
+The same schema is found by its format and fingerprint. Two others also stand for a stored version: one that has
+everything it uses in its own text where the stored one has references, and one without the `confluent:version` that the
+registry put into the stored one's metadata.
 """
 
+import asyncio
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -75,10 +76,8 @@ class SchemaLookup:
         if found is not None or context_of(new.subject) != DEFAULT_CONTEXT:
             return found
         name = qualified(new.subject).subject
-        for context in self._state.contexts[1:]:
+        for context in [*self._state.contexts_with(name)]:
             elsewhere = replace(new, subject=context_prefix(context) + name)
-            if not len(self._state.versions(elsewhere.subject)):
-                continue
             try:
                 found = await self.find(elsewhere, config, normalize=normalize, deleted=deleted)
             except RegistryError:
@@ -98,7 +97,7 @@ class SchemaLookup:
     async def find_canonical(
         self, schema: NewSchema, *, deleted: bool, latest_only: bool = False
     ) -> StoredVersion | None:
-        same = self._state.same_schema(schema.subject, schema.identity)
+        same = self._state.same_schema(schema.subject, schema.type, schema.identity)
         stored = same[1] if same is not None else None
         latest = self._state.versions(schema.subject).latest_live()
         if stored is not None and (stored is latest if latest_only else deleted or not stored.deleted):
@@ -119,6 +118,7 @@ class SchemaLookup:
                 return stored
         with_references = (stored for stored in candidates if same_but_for_references(new, stored))
         for stored in islice(with_references, _MAX_RESOLVED):
+            await asyncio.sleep(0)  # each may have many references
             if await self._is_resolved_form(new, stored):
                 return stored
         return None

@@ -8,11 +8,14 @@ other.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+import msgspec
+
 from kaspar.base.bounded_cache import BoundedCache
+from kaspar.registry.entities import SchemaTags
 from kaspar.registry.errors import RegistryError, invalid_schema
 from kaspar.registry.schema_processes import SchemaProcesses, TooComplex
 from kaspar.registry.schema_work import Question, SchemaWork, Source, Task, Unparseable
@@ -26,6 +29,8 @@ _COMPARED_IN_THREAD_CHARACTERS: Final = 4 * 1024
 """Of schemas of JSON."""
 _BATCH_CHARACTERS: Final = 512 * 1024
 """Of earlier versions that are compared by one task."""
+_CHARACTERS_PER_REFERENCE: Final = 100
+"""Resolving a reference takes as long as so many characters of text."""
 _MAX_REMEMBERED: Final = 10_000
 _MAX_REMEMBERED_CHARACTERS: Final = 16 * 1024 * 1024
 
@@ -66,34 +71,53 @@ class SchemaAnswers(ABC):
         """Those at the top."""
         return await self.do(Task(Question.FIELDS, source))
 
+    async def tags(self, source: Source) -> list[SchemaTags]:
+        """Those inside of the schema."""
+        return msgspec.json.decode((await self.do(Task(Question.TAGS, source)))[0], type=list[SchemaTags])
+
+    async def tagged(self, source: Source, added: tuple[SchemaTags, ...], removed: tuple[SchemaTags, ...]) -> str:
+        """The canonical text with other tags inside."""
+        task = Task(Question.TAGGED, source, tags_to_add=added, tags_to_remove=removed)
+        return (await self.do(task))[0]
+
     async def incompatibilities(
         self,
         source: Source,
         level: CompatibilityLevel,
-        earlier: Sequence[tuple[int, Source]],
+        earlier: Iterable[tuple[int, Source]],
         *,
         validate_fields: bool,
         field_errors: Sequence[str],
     ) -> list[str]:
-        """As kaspar.schemas.levels.check has it; `earlier` are versions and schemas, newest first."""
-        errors = tuple(field_errors)
-        for batch in [tuple(earlier)] if errors else _batches(earlier):
-            task = Task(Question.INCOMPATIBILITIES, source, "", level, batch, validate_fields, errors)
+        """As kaspar.schemas.levels.check has it; `earlier` are versions and schemas, newest first. They are consumed
+        in portions, between which other tasks have their turn."""
+        refused: tuple[tuple[int, Source], ...] = ()
+        for place, batch in enumerate(_batches(earlier)):
+            if place:
+                await asyncio.sleep(0)
+            task = Task(Question.INCOMPATIBILITIES, source, "", level, batch, validate_fields)
             messages = await self.do(task)
-            if messages:
+            if messages and not field_errors:
                 return list(messages)
-        return []
+            if messages:
+                refused = batch
+                break
+        if not field_errors:
+            return []
+        task = Task(Question.INCOMPATIBILITIES, source, "", level, refused, validate_fields, tuple(field_errors))
+        return list(await self.do(task))
 
 
-def _batches(earlier: Sequence[tuple[int, Source]]) -> Iterator[tuple[tuple[int, Source], ...]]:
+def _batches(earlier: Iterable[tuple[int, Source]]) -> Iterator[tuple[tuple[int, Source], ...]]:
     batch: list[tuple[int, Source]] = []
-    characters = 0
+    size = 0
     for version, source in earlier:
-        if batch and characters + source.characters > _BATCH_CHARACTERS:
+        weight = source.characters + _CHARACTERS_PER_REFERENCE * len(source.references)
+        if batch and size + weight > _BATCH_CHARACTERS:
             yield tuple(batch)
-            batch, characters = [], 0
+            batch, size = [], 0
         batch.append((version, source))
-        characters += source.characters
+        size += weight
     if batch:
         yield tuple(batch)
 

@@ -59,7 +59,7 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> StoredVersion | 
     found = index.with_id_in(schema_id, subject)
     if found is not None or name.context != DEFAULT_CONTEXT:
         return found
-    for context in state.contexts[1:]:
+    for context in state.contexts_with(name.subject):
         found = state.index(context).with_id_in(schema_id, context_prefix(context) + name.subject)
         if found is not None:
             return found
@@ -90,8 +90,9 @@ def latest_with_metadata(
     return None
 
 
-def referrer_ids(state: State, subject: str, version: int) -> list[int]:
-    """The ids of live schemas that refer to the version."""
-    referrers = state.referrers(subject, version)
-    found = (state.versions(each).get(number) for each, number in referrers)
-    return sorted({stored.id for stored in found if stored is not None})
+def referring_versions(state: State, subject: str, version: int) -> Iterator[StoredVersion]:
+    """The live versions that refer to this one."""
+    for each, number in state.referrers(subject, version):
+        stored = state.versions(each).get(number)
+        if stored is not None:
+            yield stored

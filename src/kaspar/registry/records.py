@@ -98,6 +98,12 @@ class ContextValue(msgspec.Struct, frozen=True):
     context: str
 
 
+class HighestIdsValue(msgspec.Struct, frozen=True, rename="camel"):
+    """The highest id of each context whose schema was deleted for good."""
+
+    max_ids: dict[str, _SchemaId] = {}
+
+
 class _SchemaKey(msgspec.Struct, frozen=True):
     keytype: str
     subject: str
@@ -170,6 +176,12 @@ def noop_record() -> LogRecord:
     return _subject_key("NOOP", None), None
 
 
+def highest_ids_record(max_ids: dict[str, int]) -> LogRecord:
+    """Read by this registry alone. Confluent's registry and Karapace ignore every record whose key is of the type NOOP.
+    The magic byte makes it another key than that of `noop_record`, which would be its tombstone."""
+    return _encoded(_SubjectKey("NOOP", None, 1)), _encoded(HighestIdsValue(max_ids))
+
+
 decode_key: Final = msgspec.json.Decoder(Key).decode
 decode_schema: Final = msgspec.json.Decoder(SchemaValue).decode
 decode_config: Final = msgspec.json.Decoder(ConfigValue).decode
@@ -177,3 +189,4 @@ decode_mode: Final = msgspec.json.Decoder(ModeValue).decode
 decode_delete_subject: Final = msgspec.json.Decoder(DeleteSubjectValue).decode
 decode_clear_subject: Final = msgspec.json.Decoder(ClearSubjectValue).decode
 decode_context: Final = msgspec.json.Decoder(ContextValue).decode
+decode_highest_ids: Final = msgspec.json.Decoder(HighestIdsValue).decode

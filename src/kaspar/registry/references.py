@@ -1,10 +1,11 @@
 """Finds the texts of all schemas that a schema refers to, directly or through others.
 
 References are names of versions, which are stored before anything can refer to them, so there are no cycles; but an
-import or a foreign writer of the topic can make some. Depth and number are bounded.
+import or a foreign writer of the topic can make some. Depth, number and size are bounded: strangers write schemas, and
+the event loop resolves them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from kaspar.registry.entities import SchemaReference
@@ -14,19 +15,28 @@ from kaspar.schemas import InvalidSchema
 
 MAX_DEPTH: Final = 64
 MAX_REFERENCES: Final = 1_000
+MAX_CHARACTERS: Final = 16 * 1024 * 1024
+"""Of all schemas that one refers to."""
 
 LATEST: Final = -1
 
 
-def resolved_references(state: State, subject: str, references: Iterable[SchemaReference]) -> dict[str, str]:
+def check_number(references: Sequence[SchemaReference]) -> None:
+    """Raises InvalidSchema."""
+    if len(references) > MAX_REFERENCES:
+        raise InvalidSchema(f"A schema must not refer to more than {MAX_REFERENCES} others")
+
+
+def resolved_references(state: State, subject: str, references: Sequence[SchemaReference]) -> dict[str, str]:
     """The texts by the names that refer to them; what others depend on comes first. Raises InvalidSchema."""
-    found: dict[str, str] = {}
-    _resolve(state, subject, references, found, ())
-    return found
+    resolution = _Resolution(state)
+    resolution.resolve(subject, references, ())
+    return resolution.found
 
 
-def pinned_references(state: State, subject: str, references: Iterable[SchemaReference]) -> tuple[SchemaReference, ...]:
+def pinned_references(state: State, subject: str, references: Sequence[SchemaReference]) -> tuple[SchemaReference, ...]:
     """The references with numbers instead of `latest`, which is sent as -1. Raises InvalidSchema."""
+    check_number(references)
     return tuple(
         SchemaReference(each.name, each.subject, _find(state, subject, each).version)
         if each.version == LATEST
@@ -42,7 +52,8 @@ def version_in_contexts(state: State, subject: str, version: int, *, deleted: bo
     if found is not None or context_of(subject) != DEFAULT_CONTEXT:
         return found
     name = qualified(subject).subject
-    others = (_version(state, context_prefix(context) + name, version, deleted=deleted) for context in state.contexts)
+    contexts = state.contexts_with(name)
+    others = (_version(state, context_prefix(context) + name, version, deleted=deleted) for context in contexts)
     return next((each for each in others if each is not None), None)
 
 
@@ -63,23 +74,31 @@ def _find(state: State, subject: str, reference: SchemaReference) -> StoredVersi
     return stored
 
 
-def _resolve(
-    state: State,
-    subject: str,
-    references: Iterable[SchemaReference],
-    found: dict[str, str],
-    path: tuple[tuple[str, int], ...],
-) -> None:
-    for reference in references:
-        if reference.name in found:
-            continue
-        stored = _find(state, subject, reference)
-        place = (stored.subject, stored.version)
-        if place in path:
-            raise InvalidSchema(f'Schema references form a cycle at subject "{place[0]}" and version {place[1]}')
-        if len(path) >= MAX_DEPTH:
-            raise InvalidSchema(f"Schema references are nested more than {MAX_DEPTH} levels deep")
-        _resolve(state, stored.subject, stored.references, found, (*path, place))
-        if len(found) >= MAX_REFERENCES:
+class _Resolution:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._characters = 0
+        self.found: dict[str, str] = {}
+
+    def resolve(self, subject: str, references: Sequence[SchemaReference], path: tuple[tuple[str, int], ...]) -> None:
+        check_number(references)
+        for reference in references:
+            if reference.name in self.found:
+                continue
+            stored = _find(self._state, subject, reference)
+            place = (stored.subject, stored.version)
+            if place in path:
+                raise InvalidSchema(f'Schema references form a cycle at subject "{place[0]}" and version {place[1]}')
+            if len(path) >= MAX_DEPTH:
+                raise InvalidSchema(f"Schema references are nested more than {MAX_DEPTH} levels deep")
+            self.resolve(stored.subject, stored.references, (*path, place))
+            self._add(reference.name, stored.value.schema)
+
+    def _add(self, name: str, text: str) -> None:
+        if len(self.found) >= MAX_REFERENCES:
             raise InvalidSchema(f"A schema must not refer to more than {MAX_REFERENCES} others")
-        found.setdefault(reference.name, stored.value.schema)
+        if name not in self.found:
+            self.found[name] = text
+            self._characters += len(text)
+        if self._characters > MAX_CHARACTERS:
+            raise InvalidSchema(f"The schemas that are referred to have more than {MAX_CHARACTERS} characters")

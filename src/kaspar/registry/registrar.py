@@ -76,7 +76,8 @@ class Registrar:
         errors = await self._field_errors(new, source, config, latest)
         candidates = chain([] if latest is None else [latest], versions)
         compared = islice(_of_group(candidates, new.metadata, config.compatibility_group), _versions_to_compare(level))
-        sources = [(stored.version, self.lookup.stored_source(stored)) for stored in compared]
+        # Their references are resolved as they are compared: there may be many. The state may change meanwhile.
+        sources = ((stored.version, self.lookup.stored_source(stored)) for stored in [*compared])
         return await self._parser.incompatibilities(
             source, level, sources, validate_fields=self._validates_fields(config), field_errors=errors
         )

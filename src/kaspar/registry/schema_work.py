@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+import msgspec
+
 from kaspar.base.bounded_cache import BoundedCache
-from kaspar.schemas import InvalidSchema, ParsedSchema, SchemaType, format_of
+from kaspar.registry.entities import SchemaEntity, SchemaTags
+from kaspar.schemas import Entity, InvalidSchema, ParsedSchema, SchemaType, format_of
 from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
 
 _MAX_CACHED: Final = 1_000
@@ -38,6 +41,10 @@ class Question(Enum):
     FIELDS = "fields"
     """The names of the fields at the top."""
     INCOMPATIBILITIES = "incompatibilities"
+    TAGS = "tags"
+    """The tags inside of the schema: a list of SchemaTags in JSON."""
+    TAGGED = "tagged"
+    """The canonical text with other tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,10 @@ class Task:
     """INCOMPATIBILITIES: versions and their schemas, newest first."""
     validate_fields: bool = False
     field_errors: tuple[str, ...] = ()
+    tags_to_add: tuple[SchemaTags, ...] = ()
+    """TAGGED"""
+    tags_to_remove: tuple[SchemaTags, ...] = ()
+    """TAGGED"""
 
     @property
     def characters(self) -> int:
@@ -106,6 +117,10 @@ class SchemaWork:
                         field_errors=task.field_errors,
                     )
                 )
+            case Question.TAGS:
+                return (msgspec.json.encode(_tags(schema)).decode(),)
+            case Question.TAGGED:
+                return (_tagged(schema, task.tags_to_add, task.tags_to_remove),)
 
     def parsed(self, source: Source) -> ParsedSchema:
         known = self._cache.get(source)
@@ -117,6 +132,34 @@ class SchemaWork:
             raise Unparseable(Refusal(source.type, str(problem))) from None
         self._cache.put(source, schema)
         return schema
+
+
+def _tags(schema: ParsedSchema) -> list[SchemaTags]:
+    if schema.type is not SchemaType.AVRO:
+        return []
+    from kaspar.schemas.avro.tags import tags_of
+
+    found = tags_of(schema.canonical)
+    return [SchemaTags(SchemaEntity(entity.path, entity.type), tags) for entity, tags in found.items()]
+
+
+def _tagged(schema: ParsedSchema, added: tuple[SchemaTags, ...], removed: tuple[SchemaTags, ...]) -> str:
+    from kaspar.schemas.avro.tags import with_tags
+
+    try:
+        if schema.type is not SchemaType.AVRO:
+            raise InvalidSchema("Only schemas of Avro can have tags inside; use metadata.tags")
+        return with_tags(schema.canonical, _by_entity(added), _by_entity(removed))
+    except InvalidSchema as problem:
+        raise Unparseable(Refusal(schema.type, str(problem))) from None
+
+
+def _by_entity(tags: tuple[SchemaTags, ...]) -> dict[Entity, list[str]]:
+    found: dict[Entity, list[str]] = {}
+    for each in tags:
+        entity = Entity(each.schema_entity.entity_path, each.schema_entity.entity_type)
+        found.setdefault(entity, []).extend(each.tags)
+    return found
 
 
 def _top_level_fields(schema: ParsedSchema) -> Iterator[str]:

@@ -6,12 +6,14 @@ were replayed (group_commit.py). On any other instance a write raises NotLeader,
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from kaspar.registry.decisions.decision import Decision
 from kaspar.registry.decisions.deletion import context_deletion, subject_deletion, version_deletion
 from kaspar.registry.decisions.registration import NO_ID, NO_VERSION, NewSchema
 from kaspar.registry.decisions.settings import config_change, config_deletion, mode_change, mode_deletion
+from kaspar.registry.entities import SchemaTags
 from kaspar.registry.errors import RegistryError
 from kaspar.registry.group_commit import GroupCommit
 from kaspar.registry.interfaces import Leadership, SchemaLog
@@ -55,6 +57,15 @@ class RegistryService:
             return stored.value.schema
         source = self.lookup.stored_source(stored)
         return await self._parser.formatted(source, form)
+
+    async def tags(self, stored: StoredVersion) -> list[SchemaTags]:
+        """Those inside of the schema."""
+        return await self._parser.tags(self.lookup.stored_source(stored))
+
+    async def tagged(self, new: NewSchema, added: tuple[SchemaTags, ...], removed: tuple[SchemaTags, ...]) -> NewSchema:
+        """The schema with other tags inside."""
+        canonical, source = await self.lookup.canonical(new, normalize=False)
+        return replace(canonical, text=await self._parser.tagged(source, added, removed))
 
     async def find_version(self, new: NewSchema, *, normalize: bool, deleted: bool) -> StoredVersion | None:
         """The version that has the schema."""
@@ -106,9 +117,9 @@ class RegistryService:
         mutable = self.options.mode_mutability
         return await self._write(lambda state: mode_change(state, subject, mode, mutable=mutable, force=force))
 
-    async def delete_mode(self, subject: str | None) -> Mode | None:
+    async def delete_mode(self, subject: str | None, *, recursive: bool) -> Mode | None:
         mutable = self.options.mode_mutability
-        return await self._write(lambda state: mode_deletion(state, subject, mutable=mutable))
+        return await self._write(lambda state: mode_deletion(state, subject, mutable=mutable, recursive=recursive))
 
     async def catch_up(self) -> None:
         """After a write was carried out elsewhere: return when it was replayed here."""

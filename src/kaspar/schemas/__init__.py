@@ -4,6 +4,24 @@ A schema is a stranger's text: every parser here is bounded in time, depth and m
 sentence, whatever the text is. Nothing is ever fetched: what a schema refers to is given with it.
 """
 
-from kaspar.schemas.schema import Format, InvalidSchema, ParsedSchema, Reference, SchemaType, format_of
+from kaspar.schemas.schema import (
+    Entity,
+    EntityType,
+    Format,
+    InvalidSchema,
+    ParsedSchema,
+    Reference,
+    SchemaType,
+    format_of,
+)
 
-__all__ = ["Format", "InvalidSchema", "ParsedSchema", "Reference", "SchemaType", "format_of"]
+__all__ = [
+    "Entity",
+    "EntityType",
+    "Format",
+    "InvalidSchema",
+    "ParsedSchema",
+    "Reference",
+    "SchemaType",
+    "format_of",
+]

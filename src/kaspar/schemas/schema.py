@@ -31,6 +31,21 @@ class Reference:
     version: int
 
 
+class EntityType(Enum):
+    """Confluent's names."""
+
+    RECORD = "SR_RECORD"
+    FIELD = "SR_FIELD"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A part of a schema that may have tags."""
+
+    path: str
+    type: EntityType
+
+
 class ParsedSchema(Protocol):
     """A valid schema. Immutable, so that it can be cached and shared."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kaspar.base.errors import KasparError
+from kaspar.base.garbage import collect_garbage_rarely
 from kaspar.config import load_settings
 from kaspar.services.making import make_services, warnings_about
 from kaspar.web.running import run_services
@@ -34,6 +35,7 @@ def run_files(
         return 1
 
     def ready(urls: Mapping[str, tuple[str, ...]]) -> None:
+        collect_garbage_rarely()
         for name, of_service in urls.items():
             say(f"{name} serves {' and '.join(of_service)}")
 

@@ -78,7 +78,7 @@ def run(broker: BrokerProcess, folder: Path, faults: Sequence[Fault], rng: rando
 
 def test_registrations_survive_faults(tmp_path: Path, rng: random.Random) -> None:
     with KasparProcess(tmp_path / "broker", overrides=QUICK_GROUPS) as broker:
-        run(broker, tmp_path, [kill_leader, pause_leader], rng)
+        run(broker, tmp_path, [kill_leader, kill_follower, pause_leader], rng)
 
 
 @pytest.mark.long

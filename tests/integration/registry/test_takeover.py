@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.registry.instances import Registry, record_schema
+from tests.integration.registry.instances import Registry, record_schema, wait_until
 from tests.peers.kaspar import KasparProcess
 
 Records = list[tuple[str, str | None]]
@@ -124,3 +124,26 @@ def test_topic_of_karapace(broker: KasparProcess, settings: dict[str, str], tmp_
         assert registry.get("/config")["compatibilityLevel"] == "NONE"
         assert registry.get("/config/orders")["compatibilityLevel"] == "FULL"
         assert registry.register("refunds", record_schema("Refund")) == 4
+
+
+def test_subject_with_very_many_versions_is_deleted_for_good(
+    broker: KasparProcess, settings: dict[str, str], tmp_path: Path
+) -> None:
+    """Its tombstones are more than a batch may have by `message.max.bytes`."""
+    count = 20_000
+    versions: Records = [
+        (
+            f'{{"keytype":"SCHEMA","subject":"orders","version":{number},"magic":1}}',
+            f'{{"subject":"orders","version":{number},"id":{number},"schema":"{{\\"type\\":\\"enum\\",\\"name\\":'
+            f'\\"E{number}\\",\\"symbols\\":[\\"A\\"]}}","deleted":true}}',
+        )
+        for number in range(1, count + 1)
+    ]
+    write(broker, settings["kafkastore.topic"], versions)
+    with Registry(tmp_path, broker.bootstrap, "registry", settings) as registry:
+        wait_until(registry.leads, "it leads")
+        deleted = registry.http.delete("/subjects/orders?permanent=true")
+        assert deleted.status_code == 200, deleted.text
+        assert deleted.json() == list(range(1, count + 1))
+        assert registry.get("/subjects?deleted=true") == []
+        assert registry.register("orders", _ORDER) == count + 1

@@ -22,6 +22,7 @@ PERMISSIONS = {
         {"username": "aladdin", "operation": "Write", "resource": "Subject:cave.*"},
         {"username": "reader", "operation": "Read", "resource": "Subject:carpet.*"},
         {"username": "operator", "operation": "Read", "resource": "Config:"},
+        {"username": "keeper", "operation": "Write", "resource": "Subject::\\.x:$"},
     ],
 }
 
@@ -175,3 +176,46 @@ def test_schema_may_only_refer_to_what_its_author_may_read(guarded: GuardedRegis
     for target in ("/subjects/cave-two/versions", "/subjects/cave-two", "/compatibility/subjects/cave-two/versions"):
         assert guarded.request("aladdin", "POST", target, body).status == 403
     assert guarded.request("admin", "POST", "/subjects/cave-two/versions", body).status == 200
+
+
+def test_alias_does_not_get_around_permissions(guarded: GuardedRegistry) -> None:
+    """Schemas are those of the subject that the alias stands for; config and mode are those of the alias itself."""
+    assert guarded.request("admin", "PUT", "/config/carpet-alias", {"alias": "cave"}).status == 200
+    changes = [("config", {"alias": "carpet", "compatibility": "NONE"}), ("mode", {"mode": "READONLY"})]
+    for setting, body in changes:
+        for method in ("GET", "PUT", "DELETE"):
+            response = guarded.request("aladdin", method, f"/{setting}/carpet-alias", body if method == "PUT" else None)
+            assert response.status == 403, (method, setting, response.text)
+    assert guarded.request("aladdin", "GET", "/subjects/carpet-alias/versions").status == 200
+    assert guarded.request("reader", "GET", "/subjects/carpet-alias/versions").status == 403
+    assert guarded.request("reader", "POST", "/compatibility/subjects/carpet-alias/versions", {}).status == 403
+    assert guarded.request("reader", "GET", "/config/carpet-alias").json == {"alias": "cave"}
+
+
+def test_owner_of_an_alias_manages_it_without_rights_on_its_target(guarded: GuardedRegistry) -> None:
+    assert guarded.request("aladdin", "PUT", "/config/cave-alias", {"alias": "carpet"}).status == 200
+    assert guarded.request("aladdin", "GET", "/subjects/cave-alias/versions").status == 403
+    assert guarded.request("aladdin", "PUT", "/mode/cave-alias", {"mode": "READWRITE"}).status == 200
+    assert guarded.request("aladdin", "DELETE", "/config/cave-alias").status == 200
+
+
+def test_ids_are_only_those_of_subjects_that_may_be_read(guarded: GuardedRegistry) -> None:
+    money = {"schema": '{"type":"enum","name":"S","symbols":["A"]}'}
+    guarded.request("admin", "POST", "/subjects/cave-money/versions", money)
+    schema = '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}'
+    body = {"schema": schema, "references": [{"name": "S", "subject": "cave-money", "version": 1}]}
+    assert guarded.request("admin", "POST", "/subjects/carpet-two/versions", body).json["id"] == 4
+    referenced_by = "/subjects/cave-money/versions/1/referencedby"
+    assert guarded.request("admin", "GET", referenced_by).json == [4]
+    assert guarded.request("aladdin", "GET", referenced_by).json == []
+    guid = guarded.request("admin", "GET", "/schemas/ids/4").json["guid"]
+    assert guarded.request("reader", "GET", f"/schemas/guids/{guid}/ids").json == [{"context": ".", "id": 4}]
+    assert guarded.request("aladdin", "GET", f"/schemas/guids/{guid}/ids").error[1] == 40403
+
+
+def test_recursive_deletion_of_modes_needs_write_on_their_subjects(guarded: GuardedRegistry) -> None:
+    for subject in (":.x:", ":.x:a"):
+        assert guarded.request("admin", "PUT", f"/mode/{subject}", {"mode": "READONLY"}).status == 200
+    assert guarded.request("keeper", "DELETE", "/mode/:.x:?recursive=true").status == 403
+    assert guarded.request("keeper", "DELETE", "/mode/:.x:").status == 200
+    assert guarded.request("admin", "GET", "/mode/:.x:a").json == {"mode": "READONLY"}

@@ -234,3 +234,33 @@ def test_compatibility_check_gives_its_reasons(registry: MemoryRegistry) -> None
     )
     assert response.json["is_compatible"] is False
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in response.json["messages"][0]
+
+
+def with_modes(registry: MemoryRegistry) -> None:
+    for place in ("", "/orders", "/:.eu:", "/:.eu:orders", "/:.us:orders"):
+        assert registry.request("PUT", f"/mode{place}", {"mode": "READONLY"}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "left"),
+    [
+        ("/mode", ["/orders", "/:.eu:", "/:.eu:orders", "/:.us:orders"]),
+        ("/mode?recursive=true", ["/:.eu:", "/:.eu:orders", "/:.us:orders"]),
+        ("/mode/:.eu:", ["/orders", "/:.eu:orders", "/:.us:orders"]),
+        ("/mode/:.eu:?recursive=true", ["/orders", "/:.us:orders"]),
+        ("/contexts/eu/mode?recursive=true", ["/orders", "/:.us:orders"]),
+        ("/mode/:.us:?recursive=true", ["/orders", "/:.eu:", "/:.eu:orders"]),
+        ("/mode/orders?recursive=true", ["/:.eu:", "/:.eu:orders", "/:.us:orders"]),
+    ],
+)
+def test_recursive_deletion_of_a_mode_includes_the_subjects_of_its_context(
+    registry: MemoryRegistry, target: str, left: list[str]
+) -> None:
+    with_modes(registry)
+    assert registry.request("DELETE", target).json == {"mode": "READONLY" if ":.us:" not in target else "READWRITE"}
+    places = ["/orders", "/:.eu:", "/:.eu:orders", "/:.us:orders"]
+    assert [place for place in places if registry.request("GET", f"/mode{place}").status == 200] == left
+
+
+def test_recursive_deletion_without_any_mode_is_an_error(registry: MemoryRegistry) -> None:
+    assert registry.request("DELETE", "/mode/:.eu:?recursive=true").error[1] == 40401

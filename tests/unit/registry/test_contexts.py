@@ -82,6 +82,18 @@ def test_deleted_context_is_no_longer_listed(registry: MemoryRegistry) -> None:
     assert registry.request("DELETE", "/contexts/eu").status == 204
 
 
+@pytest.mark.parametrize(("subject", "name"), [(":.eu:", ":.eu:"), (":.:", "")])
+@pytest.mark.parametrize("permanent", ["false", "true"])
+def test_context_is_not_deleted_as_a_subject(registry: MemoryRegistry, subject: str, name: str, permanent: str) -> None:
+    registry.register("orders", STRING)
+    registry.register(":.eu:orders", STRING)
+    registry.request("PUT", "/config/:.eu:", {"compatibility": "NONE"})
+    response = registry.request("DELETE", f"/subjects/{subject}?permanent={permanent}")
+    assert response.error == (404, 40401, f"Subject '{name}' not found.")
+    assert registry.get("/subjects") == [":.eu:orders", "orders"]
+    assert registry.get("/config/:.eu:") == {"compatibilityLevel": "NONE"}
+
+
 def test_context_with_a_colon_is_refused(registry: MemoryRegistry) -> None:
     assert registry.request("GET", "/contexts/a:b/subjects").error == (
         400,
@@ -97,3 +109,11 @@ def test_mode_and_config_of_a_context_by_its_path(registry: MemoryRegistry) -> N
     assert registry.get("/contexts/eu/mode/orders?defaultToGlobal=true") == {"mode": "FORWARD"}
     assert registry.request("PUT", "/contexts/eu/config/orders", {"compatibility": "NONE"}).status == 200
     assert registry.get("/config/:.eu:orders") == {"compatibilityLevel": "NONE"}
+
+
+def test_contexts_are_listed_by_prefix(registry: MemoryRegistry) -> None:
+    for context in (".eu", ".eu-west", ".us"):
+        registry.register(f":{context}:orders", STRING)
+    assert registry.get("/contexts?contextPrefix=.eu") == [".eu", ".eu-west"]
+    assert registry.get("/contexts?contextPrefix=.eu&offset=1&limit=5") == [".eu-west"]
+    assert registry.get("/contexts?contextPrefix=.x") == []

@@ -65,6 +65,47 @@ def test_id_of_a_soft_deleted_schema_can_be_looked_up(registry: MemoryRegistry) 
     assert registry.get("/schemas/ids/1")["schema"] == STRING
 
 
+@pytest.mark.parametrize("subject", ["dropped", ":.eu:dropped"])
+def test_id_of_a_purged_schema_is_not_given_again_after_compaction(registry: MemoryRegistry, subject: str) -> None:
+    """The cleaner removes the record and, later, its tombstone."""
+    registry.register("orders", STRING)
+    purged = registry.register(subject, '"bytes"')["id"]
+    for permanent in ("false", "true"):
+        assert registry.request("DELETE", f"/subjects/{subject}?permanent={permanent}").status == 200
+    with MemoryRegistry() as restarted:
+        latest = dict(registry.log.records)
+        for offset, (key, value) in enumerate(latest.items()):
+            if value is not None:
+                restarted.state.replay(key, value, offset, 0)
+        assert restarted.register(subject, '"long"')["id"] == purged + 1
+
+
+def test_highest_ids_of_all_contexts_are_in_one_record(registry: MemoryRegistry) -> None:
+    for subject in ("a", ":.eu:a", "b", ":.us:a"):
+        registry.register(subject, '"bytes"')
+        registry.register(subject, STRING)
+        for permanent in ("false", "true"):
+            assert registry.request("DELETE", f"/subjects/{subject}?permanent={permanent}").status == 200
+    key = b'{"keytype":"NOOP","magic":1}'
+    assert [value for each, value in registry.log.records if each == key] == [
+        b'{"maxIds":{".":2}}',
+        b'{"maxIds":{".":2,".eu":2}}',
+        b'{"maxIds":{".eu":2,".":4}}',
+        b'{"maxIds":{".eu":2,".":4,".us":2}}',
+    ]
+
+
+def test_import_over_the_highest_id_keeps_it(registry: MemoryRegistry) -> None:
+    registry.request("PUT", "/mode", {"mode": "IMPORT"})
+    registry.register("orders", STRING, version=1, id=9)
+    registry.register("orders", '"bytes"', version=1, id=3)
+    registry.request("PUT", "/mode", {"mode": "READWRITE"})
+    with MemoryRegistry() as restarted:
+        for offset, (key, value) in enumerate(dict(registry.log.records).items()):
+            restarted.state.replay(key, value, offset, 0)
+        assert restarted.register("payments", '"long"')["id"] == 10
+
+
 def test_id_that_another_subject_uses_outlives_a_deletion(registry: MemoryRegistry) -> None:
     registry.register("orders", STRING)
     registry.register("payments", STRING)

@@ -36,6 +36,15 @@ def two_versions(registry: MemoryRegistry) -> None:
     registry.register("orders", avro_record("a", optional=["b"]))
 
 
+def one_record(registry: MemoryRegistry) -> None:
+    registry.register("orders", avro_record("a"))
+
+
+def record_that_is_read_only(registry: MemoryRegistry) -> None:
+    one_record(registry)
+    assert registry.request("PUT", "/mode/orders", {"mode": "READONLY"}).status == 200
+
+
 def soft_deleted_version(registry: MemoryRegistry) -> None:
     two_versions(registry)
     assert registry.request("DELETE", "/subjects/orders/versions/1").status == 200
@@ -90,6 +99,18 @@ def too_large(registry: MemoryRegistry) -> None:
     registry.log.failure = RecordTooLarge("too large")
 
 
+def record_that_is_too_large(registry: MemoryRegistry) -> None:
+    one_record(registry)
+    too_large(registry)
+
+
+def incompatible_versions(registry: MemoryRegistry) -> None:
+    registry.register("orders", STRING)
+    registry.request("PUT", "/config/orders", {"compatibility": "NONE"})
+    registry.register("orders", INT)
+    assert registry.request("DELETE", "/config/orders").status == 200
+
+
 @dataclass(frozen=True)
 class Case:
     endpoint: str
@@ -114,7 +135,7 @@ def refused(endpoint: str, target: str, prepare: Preparation, code: int, message
     return Case(endpoint, target, prepare, int(str(code)[:3]), {"error_code": code, "message": message}, body, code)
 
 
-STORED = {"subject": "orders", "version": 1, "id": 1, "guid": STRING_GUID, "schema": STRING}
+STORED = {"subject": "orders", "version": 1, "id": 1, "guid": STRING_GUID, "schema": STRING, "ts": 1_000}
 BY_ID = {"guid": STRING_GUID, "schema": STRING}
 LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
 NO_LEVEL = f"Invalid compatibility level. Valid values are {LEVELS}"
@@ -137,6 +158,9 @@ DELETE_VERSION = "DELETE /subjects/{subject}/versions/{version}"
 DELETE_SUBJECT = "DELETE /subjects/{subject}"
 REGISTER = "POST /subjects/{subject}/versions"
 LOOK_UP = "POST /subjects/{subject}"
+TAGS = "POST /subjects/{subject}/versions/{version}/tags"
+ADD_TAG = {"tagsToAdd": [{"schemaEntity": {"entityPath": "Order.a", "entityType": "SR_FIELD"}, "tags": ["PII"]}]}
+TAGGED = '{"type":"record","name":"Order","fields":[{"name":"a","type":"string","confluent:tags":["PII"]}]}'
 COMPATIBLE = "POST /compatibility/subjects/{subject}/versions"
 COMPATIBLE_ONE = "POST /compatibility/subjects/{subject}/versions/{version}"
 
@@ -233,6 +257,7 @@ CASES = [
             "guid": "9d5352cf-624a-5ab9-d501-3a9f272b9132",
             "metadata": {"properties": {"owner": "a", "tier": "1"}},
             "schema": STRING,
+            "ts": 1_000,
         },
     ),
     refused(
@@ -316,6 +341,60 @@ CASES = [
     refused(GET_TEXT, "/subjects/nothing/versions/1/schema", nothing, 40401, NO_SUBJECT),
     refused(GET_TEXT, "/subjects/orders/versions/2/schema", one_schema, 40402, "Version 2 not found."),
     refused(GET_TEXT, "/subjects/orders/versions/-2/schema", one_schema, 42202, NO_VERSION.format("-2")),
+    success(
+        TAGS,
+        "/subjects/orders/versions/latest/tags",
+        one_record,
+        {
+            "id": 2,
+            "version": 2,
+            "guid": "c28dd364-cab1-3f64-a281-f543a5049019",
+            "metadata": {"properties": {"confluent:version": "2"}},
+            "schema": TAGGED,
+        },
+        ADD_TAG,
+    ),
+    refused(TAGS, "/subjects/nothing/versions/1/tags", nothing, 40401, NO_SUBJECT, ADD_TAG),
+    refused(TAGS, "/subjects/orders/versions/2/tags", one_record, 40402, "Version 2 not found.", ADD_TAG),
+    refused(
+        TAGS,
+        "/subjects/orders/versions/1/tags",
+        one_schema,
+        42201,
+        "Invalid schema of type AVRO, details: No matching path 'Order.a' found in the schema",
+        ADD_TAG,
+    ),
+    refused(
+        TAGS,
+        "/subjects/orders/versions/1/tags",
+        incompatible_versions,
+        409,
+        'Schema being registered is incompatible with an earlier schema for subject "orders", details: '
+        "[{errorType:'TYPE_MISMATCH', description:'The type (path '/') of a field in the new schema does not match "
+        "with the old schema', additionalInfo:'reader type: STRING not compatible with writer type: INT'}, "
+        "{oldSchemaVersion: 2}, {oldSchema: '\"int\"'}, {validateFields: 'false', compatibility: 'BACKWARD'}]",
+        {},
+    ),
+    refused(
+        TAGS,
+        "/subjects/orders/versions/1/tags",
+        record_that_is_too_large,
+        42209,
+        "Register operation failed because schema is too large",
+        ADD_TAG,
+    ),
+    refused(TAGS, "/subjects/orders/versions/x/tags", one_record, 42202, NO_VERSION.format("x"), ADD_TAG),
+    refused(
+        TAGS,
+        "/subjects/orders/versions/1/tags",
+        record_that_is_read_only,
+        42205,
+        READ_ONLY.format("orders"),
+        ADD_TAG,
+    ),
+    refused(
+        TAGS, "/subjects/orders/versions/1/tags", one_record, 42210, BAD_RULES_MESSAGE, {"rulesToMerge": BAD_RULES}
+    ),
     success(REFERENCED_BY, "/subjects/money/versions/1/referencedby", referenced, [2]),
     success(REFERENCED_BY, "/subjects/orders/versions/1/referencedby", referenced, []),
     refused(REFERENCED_BY, "/subjects/nothing/versions/1/referencedby", nothing, 40401, NO_SUBJECT),
@@ -503,6 +582,7 @@ def test_mode_of_a_subject_cannot_be_reset_where_changes_are_forbidden() -> None
 
 WRITES = [
     ("POST", "/subjects/orders/versions", {"schema": INT}, "Register operation timed out"),
+    ("POST", "/subjects/orders/versions/1/tags", {}, "Register operation timed out"),
     ("DELETE", "/subjects/orders", None, "Delete Subject operation timed out"),
     ("DELETE", "/subjects/orders/versions/1", None, "Delete Schema Version operation timed out"),
     ("PUT", "/config", {"compatibility": "NONE"}, "Failed to update compatibility level"),

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
-from kaspar.registry.interfaces import NotLeader, StoreTimeout
+from kaspar.registry.interfaces import ForwardedRequest, ForwardedResponse, NotLeader, StoreTimeout
 from tests.unit.registry.memory import DirectForwarder, FixedLeadership, MemoryRegistry
 
 STRING = '"string"'
@@ -58,6 +59,25 @@ def test_error_of_the_leader_is_returned(pair: Pair) -> None:
     pair.follower.register("orders", STRING)
     assert pair.follower.try_register("orders", '"int"').error[:2] == (409, 409)
     assert pair.follower.request("DELETE", "/subjects/nothing").error == (404, 40401, "Subject 'nothing' not found.")
+
+
+class RefusedByLeader(DirectForwarder):
+    HEADERS: Final = {
+        "content-type": "application/vnd.schemaregistry.v1+json",
+        "www-authenticate": 'Basic realm="schema-registry"',
+        "retry-after": "7",
+    }
+
+    async def forward(self, leader_url: str, request: ForwardedRequest) -> ForwardedResponse:
+        return ForwardedResponse(401, self.HEADERS, b'{"error_code":401,"message":"Unauthorized"}')
+
+
+def test_headers_of_the_leader_are_returned() -> None:
+    leadership = FixedLeadership(is_leader=False, leader_url="http://leader")
+    with MemoryRegistry(leadership=leadership, forwarder=RefusedByLeader(None)) as follower:
+        response = follower.try_register("orders", STRING)
+    assert response.error == (401, 401, "Unauthorized")
+    assert RefusedByLeader.HEADERS.items() <= dict(response.headers).items()
 
 
 def test_schema_that_is_there_is_not_forwarded(pair: Pair) -> None:

@@ -4,12 +4,13 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
 from kaspar.registry import parsing, schema_work
 from kaspar.registry.errors import RegistryError
-from kaspar.registry.parsing import KnownAnswers, Parser, Unprepared, source_of
+from kaspar.registry.parsing import KnownAnswers, Parser, SchemaAnswers, Unprepared, source_of
 from kaspar.registry.schema_processes import SchemaProcesses, TooComplex
 from kaspar.registry.schema_work import Question, SchemaWork, Source, Task, Unparseable
 from kaspar.schemas import SchemaType
@@ -53,6 +54,45 @@ def objects(number: int, properties: int, name: str) -> Source:
         for each in range(number)
     ]
     return Source(SchemaType.JSON, json.dumps({"oneOf": one_of}))
+
+
+class Compatible(SchemaAnswers):
+    """Every schema is compatible with every other. The answer is there at once."""
+
+    async def do(self, task: Task) -> tuple[str, ...]:
+        return ("a field is reserved",) if task.field_errors else ()
+
+
+@pytest.mark.parametrize("field_errors", [(), ("a field is reserved",)])
+def test_earlier_versions_with_many_references_do_not_stall_the_event_loop(field_errors: tuple[str, ...]) -> None:
+    resolved = 0
+    seen = [0]
+    source = Source(SchemaType.AVRO, FIXED, tuple((f"n{number}", FIXED) for number in range(1_000)))
+
+    def earlier() -> Iterator[tuple[int, Source]]:
+        nonlocal resolved
+        for version in range(100, 0, -1):
+            resolved += 1
+            yield version, source
+
+    async def others() -> None:
+        while True:
+            seen.append(resolved)
+            await asyncio.sleep(0)
+
+    async def check() -> list[str]:
+        watching = asyncio.create_task(others())
+        await asyncio.sleep(0)
+        level = CompatibilityLevel.BACKWARD_TRANSITIVE
+        messages = await Compatible().incompatibilities(
+            source, level, earlier(), validate_fields=True, field_errors=field_errors
+        )
+        watching.cancel()
+        return messages
+
+    assert asyncio.run(check()) == list(field_errors)
+    assert resolved == 100
+    assert max(after - before for before, after in pairwise([*seen, resolved])) < 10
 
 
 def test_schema_is_parsed_once() -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from kaspar.registry.entities import SchemaReference
 from kaspar.registry.records import SchemaValue, schema_record
 from kaspar.registry.references import MAX_DEPTH, MAX_REFERENCES
@@ -147,3 +149,58 @@ def test_many_references_are_refused(registry: MemoryRegistry) -> None:
     status, code, message = registry.try_register("orders", order(), references=references).error
     assert (status, code) == (422, 42201)
     assert "must not refer to more than" in message
+
+
+def test_many_references_of_one_name_are_refused(registry: MemoryRegistry) -> None:
+    registry.register("money", MONEY)
+    references = [reference()] * (MAX_REFERENCES + 1)
+    for target in ("/subjects/orders/versions", "/subjects/orders", "/compatibility/subjects/orders/versions"):
+        response = registry.request("POST", target, {"schema": json.dumps(order()), "references": references})
+        assert response.error[:2] == (422, 42201)
+        assert "must not refer to more than" in response.error[2]
+    assert registry.register("orders", order(), references=references[1:])["version"] == 1
+
+
+def test_stored_version_with_many_references_of_one_name_is_not_resolved(registry: MemoryRegistry) -> None:
+    """Another registry may have written it."""
+    registry.register("money", MONEY)
+    references = (SchemaReference("shop.Money", "money", 1),) * (MAX_REFERENCES + 1)
+    value = SchemaValue("orders", 1, 2, references=references, schema=json.dumps(order()))
+    registry.state.replay(*schema_record(value), 9, 0)
+    assert "must not refer to more than" in registry.request("GET", "/schemas/ids/2?format=resolved").error[2]
+
+
+def test_long_texts_of_references_are_refused(registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaspar.registry.references.MAX_CHARACTERS", 20_000)
+    for number in range(3):
+        registry.register(f"s{number}", {**MONEY, "name": f"M{number}", "doc": "x" * 9_000})
+    references = [reference(f"s{number}", name=f"shop.M{number}") for number in range(3)]
+    assert registry.register("two", order("shop.M0"), references=references[:2])["version"] == 1
+    assert registry.try_register("three", order("shop.M0"), references=references).error == (
+        422,
+        42201,
+        "Invalid schema of type AVRO, details: The schemas that are referred to have more than 20000 characters",
+    )
+
+
+def test_reference_is_looked_for_only_in_contexts_that_have_its_subject(registry: MemoryRegistry) -> None:
+    for number in range(50):
+        registry.register(f":.c{number}:other", MONEY)
+    registry.register(":.c7:money", MONEY)
+    registry.register(":.c5:money", MONEY)
+    assert registry.state.contexts_with("money") == [".c5", ".c7"]
+    assert registry.get("/subjects/money/versions/1")["subject"] == ":.c5:money"
+    for permanent in ("false", "true"):
+        registry.request("DELETE", f"/subjects/:.c5:money?permanent={permanent}")
+    assert registry.state.contexts_with("money") == [".c7"]
+    assert registry.get("/subjects/money/versions/1")["subject"] == ":.c7:money"
+
+
+def test_references_are_returned_with_their_context_on_request(registry: MemoryRegistry) -> None:
+    registry.register(":.eu:money", MONEY)
+    registry.register(":.eu:orders", order(), references=[reference()])
+    for target in ("/subjects/:.eu:orders/versions/1", "/schemas/ids/2"):
+        context = "subject=:.eu:"
+        assert registry.get(f"{target}?{context}")["references"] == [reference()]
+        qualified = registry.get(f"{target}?{context}&referenceFormat=qualified")["references"]
+        assert qualified == [reference(":.eu:money")]

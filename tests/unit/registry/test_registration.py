@@ -12,6 +12,8 @@ from kaspar.schemas import ParsedSchema
 from tests.unit.registry.memory import MemoryRegistry, avro_record
 
 STRING, INT = '"string"', '"int"'
+AVRO_AND_JSON = '{"type":"string","logicalType":"uuid"}'
+"""Is a schema in both formats."""
 
 
 def test_schema_has_one_id_in_all_subjects_of_a_context(registry: MemoryRegistry) -> None:
@@ -207,3 +209,37 @@ def test_subject_may_have_any_character(registry: MemoryRegistry) -> None:
     registry.register("a%2Fb%20%C3%BC%3F%25", STRING)
     assert registry.get("/subjects") == ["a/b ü?%"]
     assert registry.get("/subjects/a%2Fb%20%C3%BC%3F%25/versions/latest")["subject"] == "a/b ü?%"
+
+
+def test_formats_with_the_same_text_have_ids_of_their_own(registry: MemoryRegistry) -> None:
+    assert registry.register("avro", AVRO_AND_JSON)["id"] == 1
+    assert registry.register("json", AVRO_AND_JSON, schemaType="JSON")["id"] == 2
+    assert registry.register("more-avro", AVRO_AND_JSON)["id"] == 1
+    assert registry.register("more-json", AVRO_AND_JSON, schemaType="JSON")["id"] == 2
+    assert "schemaType" not in registry.get("/schemas/ids/1")
+    assert registry.get("/schemas/ids/2")["schemaType"] == "JSON"
+    guid = registry.get("/schemas/ids/1")["guid"]
+    assert registry.get(f"/schemas/guids/{guid}/ids") == [{"context": ".", "id": 1}, {"context": ".", "id": 2}]
+
+
+def test_version_of_another_format_is_not_the_same_schema(registry: MemoryRegistry) -> None:
+    registry.register("orders", AVRO_AND_JSON)
+    body = {"schema": AVRO_AND_JSON, "schemaType": "JSON"}
+    assert registry.request("POST", "/subjects/orders", body).error[1] == 40403
+    assert registry.request("POST", "/subjects/orders/versions", body).error[1] == 409
+    registry.request("PUT", "/config/orders", {"compatibility": "NONE"})
+    registered = registry.register("orders", AVRO_AND_JSON, schemaType="JSON")
+    assert (registered["id"], registered["version"]) == (2, 2)
+    assert registry.request("POST", "/subjects/orders", body).json["version"] == 2
+    assert registry.request("POST", "/subjects/orders", {"schema": AVRO_AND_JSON}).json["version"] == 1
+    assert registry.register("orders", AVRO_AND_JSON)["version"] == 1
+
+
+def test_id_that_another_registry_gave_to_two_formats_is_given_to_no_more(registry: MemoryRegistry) -> None:
+    """Confluent's registry gives one id to both."""
+    for subject, schema_type in (("avro", None), ("json", "JSON")):
+        value = SchemaValue(subject, 1, 1, schema_type=schema_type, schema=AVRO_AND_JSON)
+        registry.state.replay(*schema_record(value), 0, 0)
+    assert registry.register("avro", AVRO_AND_JSON)["version"] == 1
+    assert registry.register("json", AVRO_AND_JSON, schemaType="JSON")["version"] == 1
+    assert registry.register("more-json", AVRO_AND_JSON, schemaType="JSON")["id"] == 2

@@ -1,10 +1,13 @@
 """Commands that start and stop services, and what they say when something is missing."""
 
+import gc
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kaspar.base.garbage import NEW_OBJECTS
 from kaspar.base.processes import program_words
 from kaspar.cli.main import main
 from kaspar.services import extras, kafka_rest_start, schema_registry_start, schema_registry_stop, stop_command
@@ -88,3 +91,25 @@ def test_nothing_to_stop(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.setattr(stop_command, "running_programs", lambda: iter(()))
     assert schema_registry_stop.main([]) == 1
     assert capsys.readouterr().err == "schema-registry-stop: the schema registry does not run on this machine\n"
+
+
+def test_process_that_has_started_collects_garbage_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full run of the collector would stop all requests for a tenth of a second."""
+
+    def run_services(services: object, *, ready: Callable[[Mapping[str, tuple[str, ...]]], None]) -> int:
+        assert (gc.get_threshold(), gc.get_freeze_count()) == (thresholds, 0)
+        ready({"registry": ("http://localhost:8081",)})
+        assert gc.get_threshold()[0] == NEW_OBJECTS
+        assert gc.get_freeze_count() > 0
+        return 0
+
+    file = tmp_path / "registry.properties"
+    file.write_text("listeners=http://127.0.0.1:0")
+    monkeypatch.setattr("kaspar.services.process.run_services", run_services)
+    thresholds = gc.get_threshold()
+    gc.unfreeze()
+    try:
+        assert run_process(["--registry", str(file)]) == 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)

@@ -109,11 +109,14 @@ class RegistryApp:
         name_route(request.scope, "/" + "/".join(endpoint.segments))
         if endpoint.body is not None:
             check_request_type(request.headers.get("content-type"))
+        path = path_parameters(endpoint, target.segments)
+        body = await self._body(request)
         call = Call(
             service=self._service,
-            path=path_parameters(endpoint, target.segments),
+            path=path,
+            subject=endpoint.subject_of(path, self._service.state),
             query=target.query,
-            body=await self._body(request),
+            body=body,
             user=caller_of(request.scope).name,
             authorizer=self._authorizer,
         )
@@ -171,8 +174,7 @@ class RegistryApp:
             await self._service.catch_up()
         except (StoreTimeout, StoreFailed) as problem:
             log.warning("a forwarded write was not replayed here in time", leader=leader_url, reason=str(problem))
-        headers = {name: value for name, value in answer.headers.items() if name.lower() == "content-type"}
-        return Response(answer.body, answer.status, headers)
+        return Response(answer.body, answer.status, dict(answer.headers))
 
 
 def _raw_target(request: Request) -> str:

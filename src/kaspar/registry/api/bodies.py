@@ -1,15 +1,17 @@
 """Bodies of requests and responses. Fields of responses that are empty are left out, as Confluent's are."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Final, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from kaspar.registry.decisions.registration import NO_ID, NO_VERSION, NewSchema
-from kaspar.registry.entities import Metadata, RuleSet, SchemaReference
+from kaspar.registry.entities import Metadata, RuleSet, SchemaReference, SchemaTags
+from kaspar.registry.names import within
 from kaspar.registry.records import AVRO, ConfigValue
 from kaspar.registry.state import StoredVersion
 
+_QUALIFIED: Final = "qualified"
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
@@ -21,8 +23,8 @@ class RegisterRequest(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     schema: str | None = None
-    schema_tags_to_add: list[Any] | None = None
-    schema_tags_to_remove: list[Any] | None = None
+    schema_tags_to_add: tuple[SchemaTags, ...] | None = None
+    schema_tags_to_remove: tuple[SchemaTags, ...] | None = None
 
     def for_subject(self, subject: str) -> NewSchema:
         return NewSchema(
@@ -35,6 +37,18 @@ class RegisterRequest(msgspec.Struct, frozen=True, rename="camel"):
             version=NO_VERSION if self.version is None else self.version,
             id=NO_ID if self.id is None or self.id < 0 else self.id,
         )
+
+
+class TagsRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """`rulesToMerge` and `rulesToRemove` change the rules of the version before; `ruleSet` replaces them."""
+
+    new_version: _Int32 | None = None
+    tags_to_add: tuple[SchemaTags, ...] | None = None
+    tags_to_remove: tuple[SchemaTags, ...] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    rules_to_merge: RuleSet | None = None
+    rules_to_remove: tuple[str, ...] | None = None
 
 
 class ConfigRequest(msgspec.Struct, frozen=True, rename="camel"):
@@ -96,11 +110,23 @@ class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     schema: str = msgspec.field(default_factory=str)
+    schema_tags: list[SchemaTags] | None = None
+    """Only if the request has `findTags`."""
+    ts: int = 0
+    """When the version was written, in milliseconds."""
     deleted: bool = False
     aliases: list[str] | None = None
 
     @classmethod
-    def of(cls, stored: StoredVersion, text: str, aliases: list[str] | None = None) -> "SchemaResponse":
+    def of(
+        cls,
+        stored: StoredVersion,
+        text: str,
+        aliases: list[str] | None = None,
+        *,
+        tags: list[SchemaTags] | None = None,
+        reference_format: str = "",
+    ) -> "SchemaResponse":
         value = stored.value
         return cls(
             stored.subject,
@@ -108,10 +134,12 @@ class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
             stored.id,
             stored.guid,
             _type(stored),
-            stored.references or None,
+            _references(stored, reference_format),
             value.metadata,
             value.rule_set,
             text,
+            tags,
+            stored.timestamp_ms,
             stored.deleted,
             aliases,
         )
@@ -128,11 +156,20 @@ class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename
     references: tuple[SchemaReference, ...] | None = None
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
+    schema_tags: list[SchemaTags] | None = None
+    """Only if the request has `findTags`."""
     max_id: int | None = None
 
     @classmethod
     def of(
-        cls, stored: StoredVersion, text: str, *, with_subject: bool = False, max_id: int | None = None
+        cls,
+        stored: StoredVersion,
+        text: str,
+        *,
+        with_subject: bool = False,
+        tags: list[SchemaTags] | None = None,
+        max_id: int | None = None,
+        reference_format: str = "",
     ) -> "SchemaByIdResponse":
         value = stored.value
         return cls(
@@ -141,9 +178,10 @@ class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename
             stored.guid,
             _type(stored),
             text,
-            stored.references or None,
+            _references(stored, reference_format),
             value.metadata,
             value.rule_set,
+            tags,
             max_id,
         )
 
@@ -211,6 +249,14 @@ class VersionResponse(msgspec.Struct, frozen=True, rename="camel"):
 class ErrorResponse(msgspec.Struct, frozen=True):
     error_code: int
     message: str
+
+
+def _references(stored: StoredVersion, reference_format: str) -> tuple[SchemaReference, ...] | None:
+    if reference_format.lower() != _QUALIFIED:
+        return stored.references or None
+    return tuple(
+        SchemaReference(each.name, within(stored.subject, each.subject), each.version) for each in stored.references
+    )
 
 
 def _type(stored: StoredVersion) -> str | None:

@@ -19,7 +19,7 @@ async def _get(call: Call) -> ConfigResponse:
 
 
 async def _get_subject(call: Call) -> ConfigResponse:
-    subject = call.plain_subject
+    subject = call.subject
     if call.flag("defaultToGlobal"):
         return ConfigResponse.of(call.service.config_in_scope(subject))
     config = call.service.state.config(subject)
@@ -60,7 +60,7 @@ async def _put_subject(call: Call) -> ConfigUpdateResponse:
     changes = _changes(call.decoded(ConfigRequest))
     if not is_valid_subject(call.path["subject"]):
         raise invalid_subject(call.path["subject"])
-    return ConfigUpdateResponse.of(await call.service.change_config(call.plain_subject, changes))
+    return ConfigUpdateResponse.of(await call.service.change_config(call.subject, changes))
 
 
 async def _delete(call: Call) -> ConfigResponse:
@@ -70,7 +70,7 @@ async def _delete(call: Call) -> ConfigResponse:
 
 
 async def _delete_subject(call: Call) -> ConfigResponse:
-    deleted = await call.service.delete_config(call.plain_subject)
+    deleted = await call.service.delete_config(call.subject)
     assert deleted is not None
     return ConfigResponse.of(deleted)
 

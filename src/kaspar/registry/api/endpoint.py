@@ -11,11 +11,15 @@ from starlette.datastructures import QueryParams
 
 from kaspar.registry.authorization import CONFIG_RESOURCE, Authorizer, Operation, subject_resource
 from kaspar.registry.decisions.registration import NewSchema
+from kaspar.registry.entities import SchemaTags
 from kaspar.registry.errors import http_error, invalid_version
 from kaspar.registry.names import normalized, within
+from kaspar.registry.parsing import unparseable
 from kaspar.registry.queries import alias_target
-from kaspar.registry.references import version_in_contexts
+from kaspar.registry.references import check_number, version_in_contexts
 from kaspar.registry.service import LATEST, RegistryService
+from kaspar.registry.state import State, StoredVersion
+from kaspar.schemas import InvalidSchema
 from kaspar.web.openapi import Parameter, ParameterKind
 
 T = TypeVar("T")
@@ -50,20 +54,12 @@ class Call:
 
     service: RegistryService
     path: Mapping[str, str]
+    subject: str
+    """The subject that the request is about, and that permission is needed for; empty if the path names none."""
     query: QueryParams
     body: bytes
     user: str | None
     authorizer: Authorizer | None
-
-    @property
-    def subject(self) -> str:
-        """The subject of the path; for an alias the subject that it stands for."""
-        return alias_target(self.service.state, self.plain_subject)
-
-    @property
-    def plain_subject(self) -> str:
-        """The subject of the path, with no regard to aliases."""
-        return normalized(self.path["subject"])
 
     @property
     def version(self) -> int:
@@ -112,6 +108,10 @@ class Call:
 
     def check_references(self, new: NewSchema) -> None:
         """Only what the caller may read can be referred to: the resolved form of the schema shows it."""
+        try:
+            check_number(new.references)
+        except InvalidSchema as problem:
+            raise unparseable(new.type, problem) from None
         if self.authorizer is None:
             return
         for each in new.references:
@@ -120,8 +120,22 @@ class Call:
             if stored is not None and not self.may_read(stored.subject):
                 raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
 
+    async def found_tags(self, stored: StoredVersion) -> list[SchemaTags] | None:
+        """What `findTags` asks for; None if the request has none."""
+        wanted = {*self.texts("findTags")}
+        if not wanted:
+            return None
+        tags = await self.service.tags(stored)
+        return [each for each in tags if "*" in wanted or wanted.intersection(each.tags)]
+
     def may_read(self, subject: str) -> bool:
-        return self.authorizer is None or self.authorizer.allows(self.user, Operation.READ, subject_resource(subject))
+        return self._may(Operation.READ, subject)
+
+    def may_write(self, subject: str) -> bool:
+        return self._may(Operation.WRITE, subject)
+
+    def _may(self, operation: Operation, subject: str) -> bool:
+        return self.authorizer is None or self.authorizer.allows(self.user, operation, subject_resource(subject))
 
 
 def _integer(text: str) -> int | None:
@@ -166,6 +180,14 @@ class Endpoint:
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", tuple(self.path.strip("/").split("/")) if self.path != "/" else ())
 
+    def subject_of(self, path: Mapping[str, str], state: State) -> str:
+        """Behind `/subjects` an alias is the subject that it stands for. Config and mode are those of the alias itself
+        (Confluent's AliasFilter)."""
+        if "subject" not in path:
+            return ""
+        subject = normalized(path["subject"])
+        return alias_target(state, subject) if "subjects" in self.segments else subject
+
     def check_access(self, call: Call) -> bool:
         if call.authorizer is None or self.access in (Access.NOTHING, Access.READ_ANY):
             return True
@@ -183,6 +205,12 @@ FORMAT: Final = Parameter(
     "format",
     ParameterKind.TEXT,
     "Another form of the text: `resolved` (Avro, JSON), `serialized`, `ignore_extensions` (Protobuf)",
+)
+REFERENCE_FORMAT: Final = Parameter(
+    "referenceFormat", ParameterKind.TEXT, "`qualified`: the subjects of references with their context"
+)
+FIND_TAGS: Final = Parameter(
+    "findTags", ParameterKind.TEXTS, "Also the records and fields that have one of these tags, or any (`*`); Avro only"
 )
 PERMANENT: Final = Parameter("permanent", ParameterKind.FLAG, "Delete for good what was soft-deleted before")
 OFFSET: Final = Parameter("offset", ParameterKind.NUMBER, "Where the page begins", 0)

@@ -1,5 +1,6 @@
 """/mode: whether the registry, a context or a subject can be written, and how."""
 
+from http import HTTPStatus
 from typing import Final
 
 from kaspar.registry.api.bodies import ModeRequest, ModeResponse
@@ -10,12 +11,14 @@ from kaspar.registry.api.endpoint import (
     Endpoint,
     WriteTexts,
 )
-from kaspar.registry.errors import invalid_mode, invalid_subject, mode_not_found
+from kaspar.registry.decisions.settings import subjects_with_mode
+from kaspar.registry.errors import http_error, invalid_mode, invalid_subject, mode_not_found
 from kaspar.registry.names import is_valid_subject
 from kaspar.registry.records import MODES, Mode
 from kaspar.web.openapi import Parameter, ParameterKind
 
 _TAG: Final = "Mode"
+_RECURSIVE: Final = Parameter("recursive", ParameterKind.FLAG, "Also the modes of the subjects of the context")
 _FORCE: Final = Parameter("force", ParameterKind.FLAG, "Change to IMPORT even if there are schemas")
 
 
@@ -24,7 +27,7 @@ async def _get(call: Call) -> ModeResponse:
 
 
 async def _get_subject(call: Call) -> ModeResponse:
-    subject, state = call.plain_subject, call.service.state
+    subject, state = call.subject, call.service.state
     mode = state.mode_in_scope(subject) if call.flag("defaultToGlobal") else state.mode(subject)
     if mode is None:
         raise mode_not_found(subject)
@@ -46,19 +49,28 @@ async def _put(call: Call) -> ModeResponse:
 async def _put_subject(call: Call) -> ModeResponse:
     if not is_valid_subject(call.path["subject"]):
         raise invalid_subject(call.path["subject"])
-    return ModeResponse(await call.service.change_mode(call.plain_subject, _mode(call), force=call.flag("force")))
+    return ModeResponse(await call.service.change_mode(call.subject, _mode(call), force=call.flag("force")))
 
 
 async def _delete(call: Call) -> ModeResponse:
     before = call.service.state.mode_in_scope(None)
-    await call.service.delete_mode(None)
+    await call.service.delete_mode(None, recursive=_is_recursive(call, None))
     return ModeResponse(before)
 
 
 async def _delete_subject(call: Call) -> ModeResponse:
-    deleted = await call.service.delete_mode(call.plain_subject)
-    assert deleted is not None
-    return ModeResponse(deleted)
+    before = call.service.state.mode_in_scope(call.subject)
+    deleted = await call.service.delete_mode(call.subject, recursive=_is_recursive(call, call.subject))
+    return ModeResponse(deleted or before)
+
+
+def _is_recursive(call: Call, scope: str | None) -> bool:
+    """What is deleted with it needs permission, too."""
+    if not call.flag("recursive"):
+        return False
+    if not all(call.may_write(subject) for subject in subjects_with_mode(call.service.state, scope)):
+        raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
+    return True
 
 
 _UPDATE: Final = WriteTexts(
@@ -97,6 +109,7 @@ ENDPOINTS: Final = (
         _TAG,
         Access.WRITE_CONFIG,
         ModeResponse,
+        parameters=(_RECURSIVE,),
         errors=(42205,),
         writes=_DELETE,
     ),
@@ -132,6 +145,7 @@ ENDPOINTS: Final = (
         _TAG,
         Access.WRITE_SUBJECT,
         ModeResponse,
+        parameters=(_RECURSIVE,),
         errors=(40401, 42205),
         writes=_DELETE,
     ),

@@ -1,16 +1,18 @@
 """/schemas: schemas by id and GUID, and all of them."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 from kaspar.registry.api.bodies import ContextId, SchemaByIdResponse, SchemaResponse, SubjectVersion
 from kaspar.registry.api.endpoint import (
     DELETED,
+    FIND_TAGS,
     FORMAT,
     LIMIT,
     OFFSET,
+    REFERENCE_FORMAT,
     Access,
     Call,
     Endpoint,
@@ -86,7 +88,14 @@ async def _by_id(call: Call) -> SchemaByIdResponse:
     stored = _find(call)
     text = await call.service.formatted(stored, call.text("format"))
     max_id = call.service.state.index(context_of(stored.subject)).max_id if call.flag("fetchMaxId") else None
-    return SchemaByIdResponse.of(stored, text, with_subject="subject" in call.query, max_id=max_id)
+    return SchemaByIdResponse.of(
+        stored,
+        text,
+        with_subject="subject" in call.query,
+        tags=await call.found_tags(stored),
+        max_id=max_id,
+        reference_format=call.text("referenceFormat"),
+    )
 
 
 async def _text_by_id(call: Call) -> Raw:
@@ -111,27 +120,30 @@ async def _versions_by_id(call: Call) -> list[SubjectVersion]:
     return [SubjectVersion(stored.subject, stored.version) for stored in _versions(call)]
 
 
-def _ids(call: Call) -> list[tuple[str, int]]:
+def _with_guid(call: Call) -> Iterator[StoredVersion]:
+    """One version for each context and id that the caller may read."""
     try:
         identity = uuid.UUID(call.path["guid"]).bytes
     except ValueError:
-        return []
-    return ids_by_guid(call.service.state, identity)
+        return
+    for context, schema_id in ids_by_guid(call.service.state, identity):
+        stored = schema_by_id(call.service.state, schema_id, context_prefix(context))
+        if stored is not None and _readable(call, stored):
+            yield stored
 
 
 async def _by_guid(call: Call) -> SchemaByIdResponse:
-    for context, schema_id in _ids(call):
-        stored = schema_by_id(call.service.state, schema_id, context_prefix(context))
-        if stored is not None and _readable(call, stored):
-            return SchemaByIdResponse.of(stored, await call.service.formatted(stored, call.text("format")))
-    raise schema_not_found(call.path["guid"])
+    stored = next(_with_guid(call), None)
+    if stored is None:
+        raise schema_not_found(call.path["guid"])
+    return SchemaByIdResponse.of(stored, await call.service.formatted(stored, call.text("format")))
 
 
 async def _ids_by_guid(call: Call) -> list[ContextId]:
-    found = _ids(call)
+    found = [ContextId(context_of(stored.subject), stored.id) for stored in _with_guid(call)]
     if not found:
         raise schema_not_found(call.path["guid"])
-    return [ContextId(context, schema_id) for context, schema_id in found]
+    return found
 
 
 ENDPOINTS: Final = (
@@ -165,6 +177,8 @@ ENDPOINTS: Final = (
         parameters=(
             _SUBJECT,
             FORMAT,
+            REFERENCE_FORMAT,
+            FIND_TAGS,
             Parameter("fetchMaxId", ParameterKind.FLAG, "Also the highest id of the context"),
         ),
         errors=(40403,),
@@ -219,7 +233,7 @@ ENDPOINTS: Final = (
         _ids_by_guid,
         "The contexts that have the schema with a GUID, and its ids there",
         _TAG,
-        Access.NOTHING,
+        Access.READ_ANY,
         list[ContextId],
         errors=(40403,),
     ),

@@ -6,6 +6,7 @@ from kaspar import __version__
 from kaspar.registry.api.bodies import ClusterIdResponse, ClusterScope, VersionResponse
 from kaspar.registry.api.endpoint import LIMIT, OFFSET, Access, Call, Endpoint, NoContent, WriteTexts
 from kaspar.registry.names import normalized
+from kaspar.web.openapi import Parameter, ParameterKind
 
 _CONTEXTS: Final = "Contexts"
 _SERVER: Final = "Server"
@@ -17,7 +18,9 @@ API_VERSION: Final = "8.1.0"
 async def _contexts(call: Call) -> list[str]:
     offset = max(0, call.number("offset", 0))
     length = call.service.options.context_search.page(call.number("limit", -1))
-    return call.service.state.contexts[offset : offset + length]
+    prefix = call.text("contextPrefix")
+    found = [context for context in call.service.state.contexts if context.startswith(prefix)]
+    return found[offset : offset + length]
 
 
 async def _delete_context(call: Call) -> NoContent:
@@ -41,7 +44,18 @@ async def _root(call: Call) -> dict[str, Any]:
 
 ENDPOINTS: Final = (
     Endpoint(
-        "GET", "/contexts", _contexts, "The contexts", _CONTEXTS, Access.NOTHING, list[str], parameters=(OFFSET, LIMIT)
+        "GET",
+        "/contexts",
+        _contexts,
+        "The contexts",
+        _CONTEXTS,
+        Access.NOTHING,
+        list[str],
+        parameters=(
+            Parameter("contextPrefix", ParameterKind.TEXT, "How the name of the context begins, such as `.eu`"),
+            OFFSET,
+            LIMIT,
+        ),
     ),
     Endpoint(
         "DELETE",

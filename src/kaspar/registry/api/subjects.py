@@ -1,35 +1,45 @@
 """/subjects: subjects and their versions."""
 
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from kaspar.registry.api.bodies import RegisterRequest, RegisterResponse, SchemaResponse
+from kaspar.registry.api.bodies import RegisterRequest, RegisterResponse, SchemaResponse, TagsRequest
 from kaspar.registry.api.endpoint import (
     DELETED,
     DELETED_ONLY,
+    FIND_TAGS,
     FORMAT,
     LIMIT,
     NORMALIZE,
     OFFSET,
     PERMANENT,
+    REFERENCE_FORMAT,
     Access,
     Call,
     Endpoint,
     Raw,
     WriteTexts,
 )
-from kaspar.registry.entities import InvalidRules
+from kaspar.registry.decisions.registration import NO_VERSION, NewSchema
+from kaspar.registry.entities import (
+    InvalidRules,
+    RuleSet,
+    merged_rule_sets,
+    with_confluent_version,
+    without_rules,
+)
 from kaspar.registry.errors import (
     invalid_rule_set,
-    invalid_schema,
     invalid_subject,
     schema_not_found,
     subject_not_found,
     version_not_found,
 )
+from kaspar.registry.interfaces import NotLeader
 from kaspar.registry.names import ANY_CONTEXT, is_valid_subject
-from kaspar.registry.queries import latest_with_metadata, listed_subjects, listed_versions, referrer_ids
-from kaspar.registry.references import version_in_contexts
+from kaspar.registry.queries import latest_with_metadata, listed_subjects, listed_versions, referring_versions
+from kaspar.registry.references import LATEST, version_in_contexts
 from kaspar.registry.state import Listing, StoredVersion
 from kaspar.web.openapi import Parameter, ParameterKind
 
@@ -55,7 +65,9 @@ def _check_exists(call: Call, subject: str, *, deleted: bool) -> None:
 
 
 async def _response(call: Call, stored: StoredVersion) -> SchemaResponse:
-    return SchemaResponse.of(stored, await call.service.formatted(stored, call.text("format")))
+    text = await call.service.formatted(stored, call.text("format"))
+    tags = await call.found_tags(stored)
+    return SchemaResponse.of(stored, text, tags=tags, reference_format=call.text("referenceFormat"))
 
 
 async def _look_up(call: Call) -> SchemaResponse:
@@ -93,19 +105,25 @@ async def _versions(call: Call) -> list[int]:
     return [*islice(numbers, offset, offset + call.service.options.version_search.page(call.number("limit", -1)))]
 
 
+def _check_rules(rule_set: RuleSet | None) -> None:
+    if rule_set is None:
+        return
+    try:
+        rule_set.check()
+    except InvalidRules as problem:
+        raise invalid_rule_set(str(problem)) from None
+
+
 async def _register(call: Call) -> RegisterResponse:
     request = call.decoded(RegisterRequest)
-    if request.rule_set is not None:
-        try:
-            request.rule_set.check()
-        except InvalidRules as problem:
-            raise invalid_rule_set(str(problem)) from None
+    _check_rules(request.rule_set)
     if not is_valid_subject(call.path["subject"]):
         raise invalid_subject(call.path["subject"])
-    if request.schema_tags_to_add or request.schema_tags_to_remove:
-        raise invalid_schema("Tags inside of schemas are not supported; use metadata.tags")
     new = request.for_subject(call.subject)
     call.check_references(new)
+    if request.schema_tags_to_add or request.schema_tags_to_remove:
+        tagged = await call.service.tagged(new, request.schema_tags_to_add or (), request.schema_tags_to_remove or ())
+        new = replace(tagged, version=LATEST if new.version == NO_VERSION else new.version)
     return RegisterResponse.of(await call.service.register(new, normalize=call.flag("normalize")), new)
 
 
@@ -129,7 +147,40 @@ async def _version_text(call: Call) -> Raw:
 
 async def _referenced_by(call: Call) -> list[int]:
     stored = _find_version(call, deleted=True)
-    return referrer_ids(call.service.state, stored.subject, stored.version)
+    referring = referring_versions(call.service.state, stored.subject, stored.version)
+    return sorted({each.id for each in referring if call.may_read(each.subject)})
+
+
+async def _change_tags(call: Call) -> RegisterResponse:
+    """Registers the version with other tags as a new one. The leader looks it up: a follower may not have it yet."""
+    if not call.service.leadership.is_leader:
+        raise NotLeader("this instance is not the leader")
+    request = call.decoded(TagsRequest)
+    _check_rules(request.rule_set)
+    _check_rules(request.rules_to_merge)
+    stored = _find_version(call, deleted=False)
+    value, new_version = stored.value, request.new_version or NO_VERSION
+    new = NewSchema(
+        call.subject,
+        value.schema,
+        value.type,
+        stored.references,
+        # The registry writes the number of the new version in place of this one.
+        with_confluent_version(value.metadata if request.metadata is None else request.metadata, new_version),
+        _changed_rules(call, request),
+        new_version,
+    )
+    new = await call.service.tagged(new, request.tags_to_add or (), request.tags_to_remove or ())
+    return RegisterResponse.of(await call.service.register(new, normalize=False), new)
+
+
+def _changed_rules(call: Call, request: TagsRequest) -> RuleSet | None:
+    if request.rules_to_merge is None and request.rules_to_remove is None:
+        return request.rule_set
+    versions = call.service.state.versions(call.subject)
+    before = versions.latest_live() if request.new_version is None else versions.get(request.new_version - 1)
+    rules = None if before is None or before.deleted else before.value.rule_set
+    return without_rules(merged_rule_sets(rules, request.rules_to_merge), request.rules_to_remove or ())
 
 
 async def _delete_version(call: Call) -> int:
@@ -241,7 +292,7 @@ ENDPOINTS: Final = (
         _TAG,
         Access.READ_SUBJECT,
         SchemaResponse,
-        parameters=(FORMAT, DELETED),
+        parameters=(FORMAT, REFERENCE_FORMAT, FIND_TAGS, DELETED),
         errors=(40401, 40402, 42202),
     ),
     Endpoint(
@@ -258,6 +309,22 @@ ENDPOINTS: Final = (
             "Delete Schema Version operation timed out",
             "Delete Schema Version operation failed while writing to the Kafka store",
             "Error while forwarding delete schema version request to the leader",
+        ),
+    ),
+    Endpoint(
+        "POST",
+        "/subjects/{subject}/versions/{version}/tags",
+        _change_tags,
+        "Register a version with other tags inside of its schema as a new version; Avro only",
+        _TAG,
+        Access.WRITE_SUBJECT,
+        RegisterResponse,
+        body=TagsRequest,
+        errors=(40401, 40402, 409, 42201, 42202, 42205, 42209, 42210),
+        writes=WriteTexts(
+            "Register operation timed out",
+            "Register schema operation failed while writing to the Kafka store",
+            "Error while forwarding register schema request to the leader",
         ),
     ),
     Endpoint(

@@ -7,6 +7,7 @@ be deleted for good. What others refer to cannot be deleted.
 import msgspec
 
 from kaspar.registry.decisions.decision import Decision, check_writable
+from kaspar.registry.decisions.purging import purged
 from kaspar.registry.errors import (
     context_not_empty,
     reference_exists,
@@ -25,7 +26,6 @@ from kaspar.registry.records import (
     delete_subject_record,
     mode_record,
     schema_record,
-    schema_tombstone,
 )
 from kaspar.registry.state import State, StoredVersion
 
@@ -47,17 +47,18 @@ def version_deletion(state: State, subject: str, version: int, *, permanent: boo
         return Decision((schema_record(msgspec.structs.replace(stored.value, deleted=True)),), stored.version)
     left = len(state.versions(subject)) - 1
     settings = () if left else _settings_tombstones(state, subject)
-    return Decision((schema_tombstone(subject, stored.version), *settings), stored.version)
+    return Decision((*purged(state, [stored]), *settings), stored.version)
 
 
 def subject_deletion(state: State, subject: str, *, permanent: bool) -> Decision[list[int]]:
     """The reply has the numbers of the versions that are deleted."""
-    if not state.has_subject(subject, deleted=True):
+    versions = state.versions(subject)
+    if not len(versions):  # also for a context (`:.context:`), which is no subject
         raise subject_not_found(subject)
-    if not permanent and not state.has_subject(subject, deleted=False):
+    if not permanent and not versions.has_live:
         raise subject_soft_deleted(subject)
     check_writable(state, subject)
-    stored = [each for each in state.versions(subject).oldest_first() if permanent or not each.deleted]
+    stored = [each for each in versions.oldest_first() if permanent or not each.deleted]
     for each in stored:
         _check_unreferenced(state, each)
         if permanent and not each.deleted:
@@ -65,8 +66,7 @@ def subject_deletion(state: State, subject: str, *, permanent: bool) -> Decision
     numbers = [each.version for each in stored]
     if not permanent:
         return Decision((delete_subject_record(subject, numbers[-1]),), numbers)
-    tombstones = (schema_tombstone(subject, number) for number in numbers)
-    return Decision((*tombstones, *_settings_tombstones(state, subject)), numbers)
+    return Decision((*purged(state, stored), *_settings_tombstones(state, subject)), numbers)
 
 
 def context_deletion(state: State, context_prefix: str) -> Decision[None]:

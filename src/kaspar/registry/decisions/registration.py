@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kaspar.registry.decisions.decision import Decision, check_writable, is_import, place_of
+from kaspar.registry.decisions.purging import highest_ids_kept
 from kaspar.registry.entities import (
     Metadata,
     RuleSet,
@@ -100,7 +101,7 @@ def next_version(state: State, subject: str) -> int:
 
 def registered(state: State, new: NewSchema) -> StoredVersion | None:
     """The live version that already has the schema, with the id that is asked for."""
-    same = state.same_schema(new.subject, new.identity)
+    same = state.same_schema(new.subject, new.type, new.identity)
     if new.version != NO_VERSION or same is None:
         return None
     schema_id, stored = same
@@ -117,7 +118,7 @@ def earlier_versions(state: State, subject: str) -> Iterator[StoredVersion]:
 def registration(state: State, new: NewSchema) -> Decision[StoredVersion]:
     """`new` is parsed, compatible, and not registered yet. The reply is the new version."""
     index = state.index(context_of(new.subject))
-    same = state.same_schema(new.subject, new.identity)
+    same = state.same_schema(new.subject, new.type, new.identity)
     version = _version(state, new)
     if new.id != NO_ID:
         schema_id = new.id
@@ -140,7 +141,10 @@ def registration(state: State, new: NewSchema) -> Decision[StoredVersion]:
         for old in index.all_with_id_in(schema_id, new.subject)
         if old.deleted and old.version < version
     )
-    records = (*_context_records(state, new.subject), *replaced, schema_record(value))
+    # An import may write over a version that has another id.
+    overwritten = state.versions(new.subject).get(version)
+    kept = () if overwritten is None or overwritten.id == schema_id else highest_ids_kept(state, [overwritten])
+    records = (*_context_records(state, new.subject), *replaced, *kept, schema_record(value))
     return Decision(records, StoredVersion(value, new.identity, timestamp_ms=0))
 
 

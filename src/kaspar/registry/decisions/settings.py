@@ -6,15 +6,16 @@ from typing import Any
 import msgspec
 
 from kaspar.registry.decisions.decision import Decision, check_writable
+from kaspar.registry.decisions.purging import purged
 from kaspar.registry.errors import not_permitted, reference_exists, subject_not_found
 from kaspar.registry.interfaces import LogRecord
+from kaspar.registry.names import context_of, qualified
 from kaspar.registry.records import (
     ConfigValue,
     Mode,
     clear_subject_record,
     config_record,
     mode_record,
-    schema_tombstone,
 )
 from kaspar.registry.state import State
 
@@ -43,13 +44,25 @@ def mode_change(state: State, subject: str | None, mode: Mode, *, mutable: bool,
     return Decision((*records, mode_record(subject, mode)), mode)
 
 
-def mode_deletion(state: State, subject: str | None, *, mutable: bool) -> Decision[Mode | None]:
-    """The reply is the mode that was deleted. For a subject without a mode of its own that is an error."""
-    mode = state.mode(subject)
-    if mode is None and subject is not None:
+def mode_deletion(
+    state: State, subject: str | None, *, mutable: bool, recursive: bool = False
+) -> Decision[Mode | None]:
+    """The reply is the mode that was deleted. For a subject without a mode of its own that is an error. `recursive`
+    also deletes the modes of the subjects to which that of the context, or of the registry, applies."""
+    scopes = [subject, *subjects_with_mode(state, subject)] if recursive else [subject]
+    deleted = [scope for scope in scopes if state.mode(scope) is not None]
+    if not deleted and subject is not None:
         raise subject_not_found(subject)
     _check_mutable(mutable)
-    return Decision((mode_record(subject, None),) if mode is not None else (), mode)
+    return Decision(tuple(mode_record(scope, None) for scope in deleted), state.mode(subject))
+
+
+def subjects_with_mode(state: State, scope: str | None) -> list[str]:
+    """The subjects of a context (`:.context:`), or of the default one (None), that have a mode of their own."""
+    if scope is not None and qualified(scope).subject:
+        return []
+    context = context_of(scope or "")
+    return [each for each in state.modes() if qualified(each).subject and context_of(each) == context]
 
 
 def _check_mutable(mutable: bool) -> None:
@@ -65,5 +78,4 @@ def _clearing(state: State, subject: str | None) -> tuple[LogRecord, ...]:
     for stored in deleted:
         if state.referrers(stored.subject, stored.version):
             raise reference_exists(stored.subject, stored.version)
-    tombstones = (schema_tombstone(stored.subject, stored.version) for stored in deleted)
-    return (*tombstones, clear_subject_record(subject))
+    return (*purged(state, deleted), clear_subject_record(subject))

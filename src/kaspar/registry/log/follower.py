@@ -2,7 +2,7 @@
 
 It has a connection of its own, because the broker holds each fetch until there is something to read. Records are
 applied in whole batches, so that no request sees half of what was written together; between batches other tasks get
-their turn.
+their turn. Only a write of more than one batch can be seen in part: the deletion of thousands of versions.
 
 A state is the replay of one log. When that log is replaced by another (position.py), everything that waits for it
 fails, and a new state is begun.

@@ -6,7 +6,7 @@ end raises the epoch; before that, the client adds the partition, and sequence n
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -44,6 +44,10 @@ _BUSY: Final = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 _FENCED: Final = frozenset(
     {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 )
+_BATCH_BYTES: Final = 512 * 1024
+"""A batch ends before it is longer: brokers accept a megabyte by default. A longer record is a batch of its own."""
+_RECORD_OVERHEAD: Final = 20
+"""Of a batch's bytes: at most that many of a record are neither its key nor its value."""
 _LEVEL: Final = "transaction.version"
 _TRANSACTIONS_V2: Final = 2
 _ADD_PARTITIONS: Final = 3  # the last version of AddPartitionsToTxn for clients: later ones are for brokers
@@ -113,6 +117,12 @@ class TransactionalProducer:
         recreated meanwhile gets nothing."""
         if self._versions.adds_partition:
             await self._add_partition()
+        last_offset = -1
+        for batch in _batches(records):
+            last_offset = await self._produce(batch, topic_id)
+        return last_offset
+
+    async def _produce(self, records: Sequence[LogRecord], topic_id: UUID) -> int:
         now_ms = self._now_ms()
         batch = build_batch(
             [Record(now_ms, key, value) for key, value in records],
@@ -203,6 +213,17 @@ class TransactionalProducer:
         if error_code in _FENCED:
             raise Fenced(f"{what} of {self._transactional_id}: {ErrorCode(error_code).name}")
         refuse(error_code, what)
+
+
+def _batches(records: Sequence[LogRecord]) -> Iterator[Sequence[LogRecord]]:
+    start = size = 0
+    for place, (key, value) in enumerate(records):
+        length = len(key) + len(value or b"") + _RECORD_OVERHEAD
+        if place > start and size + length > _BATCH_BYTES:
+            yield records[start:place]
+            start, size = place, 0
+        size += length
+    yield records[start:]
 
 
 def _added_code(response: AddPartitionsToTxnResponse) -> int:

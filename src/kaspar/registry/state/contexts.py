@@ -18,15 +18,13 @@ class ContextIndex:
         """By id and subject. A subject has a schema more than once if it was imported or deleted in between."""
         self._ids_by_identity: dict[bytes, tuple[int, ...]] = {}
         self.max_id = 0
-        """The highest id that was ever seen: ids of deleted schemas are not given again."""
-
-    def __bool__(self) -> bool:
-        return bool(self._by_id)
+        """The highest id that was ever given: ids of deleted schemas are not given again."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ContextIndex) and (self._by_id, self._ids_by_identity) == (
+        return isinstance(other, ContextIndex) and (self._by_id, self._ids_by_identity, self.max_id) == (
             other._by_id,
             other._ids_by_identity,
+            other.max_id,
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -54,7 +52,7 @@ class ContextIndex:
         return self._by_id.get(schema_id, {}).get(subject, ())
 
     def ids_of(self, identity: bytes) -> tuple[int, ...]:
-        """Sorted; more than one only after an import."""
+        """Sorted; more than one only after an import, or if two formats have the same text."""
         return self._ids_by_identity.get(identity, ())
 
     def put(self, stored: StoredVersion) -> None:

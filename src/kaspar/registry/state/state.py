@@ -4,7 +4,7 @@ Replay keeps up with a long topic: it parses the JSON of a record and no schema.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -32,6 +32,7 @@ from kaspar.registry.records import (
     decode_config,
     decode_context,
     decode_delete_subject,
+    decode_highest_ids,
     decode_key,
     decode_mode,
     decode_schema,
@@ -74,6 +75,9 @@ class State:
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
         self._contexts: list[str] = []
+        self._contexts_by_name: ForkableDict[str, list[str]] = ForkableDict()
+        """The contexts, without the default one, that have a subject of this name; sorted."""
+        self._recorded_max_ids: dict[str, int] = {}
         self._replay_by_type: dict[str, Callable[[Key, bytes | None, _Position], None]] = {
             "SCHEMA": self._replay_schema,
             "CONFIG": self._replay_config,
@@ -81,7 +85,7 @@ class State:
             "DELETE_SUBJECT": self._replay_delete_subject,
             "CLEAR_SUBJECT": self._replay_clear_subject,
             "CONTEXT": self._replay_context,
-            "NOOP": lambda key, value, position: None,
+            "NOOP": self._replay_noop,
         }
 
     def __eq__(self, other: object) -> bool:
@@ -90,8 +94,7 @@ class State:
     __hash__ = None  # type: ignore[assignment]
 
     def _content(self) -> tuple[object, ...]:
-        indexes = {context: index for context, index in self._indexes.items() if index}
-        return self._subjects, indexes, self._referrers, self._configs, self._modes, self._contexts
+        return self._subjects, self._indexes, self._referrers, self._configs, self._modes, self._contexts
 
     def fork(self) -> "State":
         """A state into which records can be replayed that are not in the log yet. It costs little: what neither of the
@@ -104,6 +107,8 @@ class State:
         fork._configs = self._configs.copy()
         fork._modes = self._modes.copy()
         fork._contexts = self._contexts.copy()
+        fork._contexts_by_name = self._contexts_by_name.fork()
+        fork._recorded_max_ids = self._recorded_max_ids.copy()
         return fork
 
     # Replay
@@ -174,6 +179,14 @@ class State:
         elif value is not None and context not in self._contexts:
             insort(self._contexts, context)
 
+    def _replay_noop(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if not value:  # Karapace's has an empty one
+            return
+        self._recorded_max_ids = decode_highest_ids(value).max_ids
+        for context, max_id in self._recorded_max_ids.items():
+            index = self._indexes.setdefault(context, ContextIndex())
+            index.max_id = max(index.max_id, max_id)
+
     def _put(self, schema: SchemaValue, timestamp_ms: int, same: StoredVersion | None) -> None:
         """`same` is a version with the same text, to keep the text once."""
         if same is not None and same.value.schema == schema.schema:
@@ -182,7 +195,7 @@ class State:
         stored = StoredVersion(schema, identity, timestamp_ms)
         if schema.subject not in self._subjects:
             self._subjects[schema.subject] = Versions()
-            insort(self._sorted_subjects, schema.subject)
+            self._add_subject(schema.subject)
         versions = self._subjects.writable(schema.subject)
         if (old := versions.get(schema.version)) is not None:
             self._unindex(old)
@@ -205,7 +218,23 @@ class State:
         versions.remove(version)
         if not versions:
             del self._subjects[subject]
-            del self._sorted_subjects[bisect_left(self._sorted_subjects, subject)]
+            self._remove_subject(subject)
+
+    def _add_subject(self, subject: str) -> None:
+        insort(self._sorted_subjects, subject)
+        context, name = qualified(subject)
+        if context != DEFAULT_CONTEXT:
+            self._contexts_by_name.setdefault(name, [])
+            insort(self._contexts_by_name.writable(name), context)
+
+    def _remove_subject(self, subject: str) -> None:
+        del self._sorted_subjects[bisect_left(self._sorted_subjects, subject)]
+        context, name = qualified(subject)
+        if context != DEFAULT_CONTEXT:
+            contexts = self._contexts_by_name.writable(name)
+            contexts.remove(context)
+            if not contexts:
+                del self._contexts_by_name[name]
 
     def _unindex(self, stored: StoredVersion) -> None:
         self._indexes[context_of(stored.subject)].remove(stored)
@@ -224,15 +253,25 @@ class State:
     def index(self, context: str) -> ContextIndex:
         return self._indexes.get(context, _NO_CONTEXT)
 
-    def same_schema(self, subject: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
-        """The id that the schema has in the subject's context, and the version of the subject that has it, if any."""
+    def recorded_max_ids(self) -> Mapping[str, int]:
+        """The last record of highest ids."""
+        return self._recorded_max_ids
+
+    def same_schema(self, subject: str, schema_type: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
+        """The id that the schema has in the subject's context, and the version of the subject that has it, if any.
+
+        The fingerprint does not cover the format. A schema of another format is another one, also with the same text.
+        """
         index = self.index(context_of(subject))
-        ids = index.ids_of(identity)
-        for schema_id in ids:
-            stored = index.with_id_in(schema_id, subject)
-            if stored is not None and (not stored.deleted or len(ids) == 1):
-                return schema_id, stored
-        return (ids[0], index.with_id_in(ids[0], subject)) if ids else None
+        found: list[tuple[int, StoredVersion | None]] = []
+        for schema_id in index.ids_of(identity):
+            stored, holder = index.with_id_in(schema_id, subject), index.any_with_id(schema_id)
+            if stored is not None and stored.value.type == schema_type:
+                found.append((schema_id, stored))
+            elif holder is not None and holder.value.type == schema_type:
+                found.append((schema_id, None))
+        live = (each for each in found if each[1] is not None and not each[1].deleted)
+        return next(live, found[0] if found else None)
 
     def referrers(self, subject: str, version: int) -> set[tuple[str, int]]:
         """The live versions that refer to this one."""
@@ -272,6 +311,10 @@ class State:
     def has_subject(self, subject: str | None, *, deleted: bool) -> bool:
         return any(deleted or self._subjects[each].has_live for each in self.matching_subjects(subject))
 
+    def contexts_with(self, name: str) -> Sequence[str]:
+        """The contexts, without the default one, that have a subject of this name; sorted."""
+        return self._contexts_by_name.get(name, ())
+
     @property
     def contexts(self) -> list[str]:
         """Sorted; the default one first."""
@@ -294,6 +337,10 @@ class State:
 
     def mode(self, subject: str | None) -> Mode | None:
         return self._modes.get(subject)
+
+    def modes(self) -> Iterator[str]:
+        """The subjects and contexts that have one of their own."""
+        return (subject for subject in self._modes if subject is not None)
 
     def mode_in_scope(self, subject: str | None) -> Mode:
         """READONLY_OVERRIDE of a wider scope wins over the subject's own mode."""
