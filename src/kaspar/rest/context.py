@@ -15,6 +15,7 @@ from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig
 from kaspar.rest.topics import KnownTopics
 from kaspar.web.identity import caller_of
+from kaspar.web.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class RestContext:
     schemas: SchemaFormats
     consumers: ConsumerInstances
     links: Links
+    turns: Turns
 
     def identity(self, request: Request) -> Identity:
         """The identity that brokers see for this request. Raises RestError."""

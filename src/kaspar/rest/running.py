@@ -27,6 +27,7 @@ from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.subject_names import DEFAULT, strategy
 from kaspar.web.asgi import App, Receive, Scope, Send
 from kaspar.web.errors import ErrorForm, json_error
+from kaspar.web.turns import Turns
 
 _REGISTRY_DEFAULTS: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "10000", "max.retries": "1"}
 """A client waits for its response meanwhile."""
@@ -94,6 +95,7 @@ class RestServer:
             ),
             ConsumerInstances(settings, self._clients, administration, self._clock),
             Links(settings),
+            Turns(),
         )
         await self._context.consumers.start()
         if not settings.kaspar_propagate_identity:

@@ -14,7 +14,7 @@ from kaspar.base.limited_process import Limits, serve
 from kaspar.schemas.schema import SchemaType
 from kaspar.serialization.values import Values, values_of
 
-LIMITS: Final = Limits(cpu_s=10, memory_bytes=1 << 30, idle_s=60.0)
+LIMITS: Final = Limits(cpu_s=5, memory_bytes=1 << 30, idle_s=60.0)
 MAX_RESULT_BYTES: Final = 64 << 20
 _MAX_PREPARED: Final = 100
 _MAX_PREPARED_CHARACTERS: Final = 4 << 20

@@ -10,7 +10,7 @@ from kaspar.serialization.value_process import Outcome, Task, ValueSchema
 
 PROCESSES: Final = 2
 DEADLINE_S: Final = 20.0
-"""A process gives up after ten seconds of CPU time. This is for one that does not even get those."""
+"""A process gives up after five seconds of CPU time. This is for one that does not even get those."""
 
 _outcome: Final = msgspec.msgpack.Decoder(Outcome)
 

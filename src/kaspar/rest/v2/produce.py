@@ -4,7 +4,6 @@ A record that is not of its format is refused by itself, beside others that are 
 its format, the whole request is, with the status that Confluent's proxy has for it.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -25,20 +24,21 @@ from kaspar.rest.errors import (
     RestError,
 )
 from kaspar.rest.formats import EmbeddedFormat, Encoder
-from kaspar.rest.formats.by_schema import encoder_of
+from kaspar.rest.formats.by_schema import Encoding, SchemaEncoder
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
 from kaspar.rest.http import decode_body, json_response
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.v2 import bodies
 from kaspar.rest.v2.content_types import produced_format, response_type
 from kaspar.rest.v2.paths import partition_of
+from kaspar.serialization.errors import TooCostly
+from kaspar.serialization.records import RecordWriter
+from kaspar.web.turns import Turn
 
 _NOT_RETRIABLE: Final = 1
 _RETRIABLE: Final = 2
 _WHOLE_REQUEST: Final = (KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION)
 """Confluent's proxy gives their codes to records, and the response their status."""
-_AT_ONCE: Final = 100
-"""Records that are encoded by a schema before other requests have their turn."""
 
 
 class ProduceEndpoint:
@@ -75,10 +75,11 @@ class ProduceEndpoint:
         schemas = _Schemas(None, None)
         if embedded.schema_type is None:
             encode = encode_binary if embedded is EmbeddedFormat.BINARY else encode_json
-            encoded = await _encoded(records, encode, encode, default)
+            encoded = await _encoded(records, encode, encode, default, self._context.turns.begin())
         else:
             schemas = await self._schemas(embedded, topic, request, records)
-            encoded = await _encoded(records, schemas.key or _nothing, schemas.value or _nothing, default)
+            encode_key, encode_value = schemas.key or _nothing, schemas.value or _nothing
+            encoded = await _encoded(records, encode_key, encode_value, default, self._context.turns.begin())
         outcomes = await self._outcomes(identity, topic, encoded)
         return _response(outcomes, key_schema_id=schemas.key_id, value_schema_id=schemas.value_id)
 
@@ -96,22 +97,20 @@ class ProduceEndpoint:
             each.value != NULL for each in records
         ):
             raise RestError(VALUE_SCHEMA_MISSING)
-        key = await self._schema(embedded, topic, request.key_schema, request.key_schema_id, is_key=True)
-        value = await self._schema(embedded, topic, request.value_schema, request.value_schema_id, is_key=False)
-        return _Schemas(key, value)
+        key = await self._writer(embedded, topic, request.key_schema, request.key_schema_id, is_key=True)
+        value = await self._writer(embedded, topic, request.value_schema, request.value_schema_id, is_key=False)
+        encoding = self._context.schemas.encoding()
+        return _Schemas(_schema(key, encoding), _schema(value, encoding))
 
-    async def _schema(
+    async def _writer(
         self, embedded: EmbeddedFormat, topic: str, text: str | None, schema_id: int | None, *, is_key: bool
-    ) -> "_Schema | None":
+    ) -> RecordWriter | None:
         schemas = self._context.schemas
         if schema_id is not None:
-            writer = await schemas.writer_by_id(schema_id, topic, is_key=is_key, embedded=embedded)
-        elif text is not None:
-            writer = await schemas.writer_by_text(text, embedded, topic, is_key=is_key)
-        else:
-            return None
-        assert writer.schema.id is not None
-        return _Schema(encoder_of(writer), writer.schema.id)
+            return await schemas.writer_by_id(schema_id, topic, is_key=is_key, embedded=embedded)
+        if text is not None:
+            return await schemas.writer_by_text(text, embedded, topic, is_key=is_key)
+        return None
 
     async def _outcomes(
         self, identity: Identity, topic: str, encoded: Sequence[OutgoingRecord | RestError]
@@ -130,6 +129,13 @@ class ProduceEndpoint:
 class _Schema(msgspec.Struct, frozen=True):
     encode: Encoder
     id: int
+
+
+def _schema(writer: RecordWriter | None, encoding: Encoding) -> _Schema | None:
+    if writer is None:
+        return None
+    assert writer.schema.id is not None
+    return _Schema(SchemaEncoder(writer, encoding), writer.schema.id)
 
 
 class _Schemas(msgspec.Struct, frozen=True):
@@ -192,18 +198,28 @@ def _nothing(raw: msgspec.Raw) -> bytes | None:
 
 
 async def _encoded(
-    records: Sequence[bodies.RawRecord], encode_key: Encoder, encode_value: Encoder, partition: int
+    records: Sequence[bodies.RawRecord], encode_key: Encoder, encode_value: Encoder, partition: int, turn: Turn
 ) -> list[OutgoingRecord | RestError]:
     encoded: list[OutgoingRecord | RestError] = []
-    for index, record in enumerate(records):
-        if index and index % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+    for record in records:
+        if turn.is_over:
+            await turn.next()
         where = partition if record.partition is None else record.partition
         try:
-            encoded.append(OutgoingRecord(encode_key(record.key), encode_value(record.value), where))
+            try:
+                outgoing = OutgoingRecord(encode_key(record.key), encode_value(record.value), where)
+            except TooCostly:
+                key, value = await _slowly(encode_key, record.key), await _slowly(encode_value, record.value)
+                outgoing = OutgoingRecord(key, value, where)
         except RestError as problem:
             encoded.append(problem)
+        else:
+            encoded.append(outgoing)
     return encoded
+
+
+async def _slowly(encode: Encoder, raw: msgspec.Raw) -> bytes | None:
+    return await encode.slowly(raw) if isinstance(encode, SchemaEncoder) else encode(raw)
 
 
 def _response(

@@ -38,8 +38,11 @@ async def _produce(call: Call) -> Response:
 
 async def _prepared(call: Call, entries: Sequence[BatchEntry]) -> list[Prepared]:
     encoder = RecordEncoder(call.context.schemas, call.topic)
+    turn = call.context.turns.begin()
     prepared: list[Prepared] = []
     for entry in entries:
+        if turn.is_over:
+            await turn.next()
         try:
             prepared.append(await encoder.encode(entry))
         except RestError as problem:

@@ -16,7 +16,7 @@ from kaspar.rest.errors import (
     RestError,
 )
 from kaspar.rest.formats import Encoder
-from kaspar.rest.formats.by_schema import SchemaFormats, failed, json_value
+from kaspar.rest.formats.by_schema import SchemaFormats, failed
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
 from kaspar.rest.producing import OutgoingRecord
 from kaspar.rest.v3.errors import refused_record
@@ -88,7 +88,12 @@ class RecordEncoder:
     def __init__(self, schemas: SchemaFormats, topic: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._schemas = schemas
         self._topic = topic
+        self.begin_group()
         self._latest = BoundedCache[str, RecordWriter](_LATEST, lifetime_s=_LATEST_S, monotonic=monotonic)
+
+    def begin_group(self) -> None:
+        """Of records that share a limit of time."""
+        self._encoding = self._schemas.encoding()
 
     async def encode(self, record: Record) -> EncodedRecord:
         """Raises RestError."""
@@ -122,12 +127,10 @@ class RecordEncoder:
     async def _by_schema(self, data: RecordData, *, is_key: bool) -> _Part:
         writer = await self._writer(data, is_key=is_key)
         schema = writer.schema
-        encoded = None
-        if data.data != NULL:
-            try:
-                encoded = writer.to_bytes(json_value(data.data))
-            except (RestError, SerializationError) as problem:
-                raise refused_record(str(problem)) from None
+        try:
+            encoded = await self._encoding.encode(writer, data.data)
+        except SerializationError as problem:
+            raise refused_record(str(problem)) from None
         written = WrittenData(
             type=_TYPES[schema.schema.type],
             subject=schema.subject,

@@ -1,0 +1,172 @@
+"""Whatever the records of a request are, the event loop serves others meanwhile."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Coroutine, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from starlette.requests import Request
+
+from kaspar.callers.identities import SERVICE, Identity
+from kaspar.rest.context import RestContext
+from kaspar.rest.errors import RestError
+from kaspar.rest.formats import by_schema
+from kaspar.rest.formats.by_schema import SchemaFormats
+from kaspar.rest.http import BodyBudget
+from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord
+from kaspar.rest.v2.produce import ProduceEndpoint
+from kaspar.rest.v3.producing.bodies import RECORD
+from kaspar.rest.v3.producing.encoding import RecordEncoder
+from kaspar.schemas.schema import SchemaType
+from kaspar.serialization.mock_registry import drop_mock_registry
+from kaspar.serialization.registry_client import RegistryClient, SchemaText
+from kaspar.serialization.registry_config import registry_config
+from kaspar.serialization.subject_names import topic_name
+from kaspar.web.turns import Turns
+
+STALL_S = 0.03
+"""A few milliseconds, with room for a slow machine."""
+EXPLODING = json.dumps(
+    {
+        "$id": "http://example.org/a",
+        "anyOf": [
+            {"type": "array", "items": {"$ref": "http://example.org/a"}},
+            {"type": "array", "items": {"$ref": "http://example.org/a"}, "minItems": 0},
+            {"type": "integer"},
+        ],
+    }
+)
+NESTED = b"[" * 40 + b"]" * 40
+ARRAY = '{"type":"array","items":["null",{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}]}'
+LARGE = json.dumps([{"R": {"a": 1}}] * 60_000).encode()
+SMALL = '{"type":"record","name":"S","fields":[{"name":"a","type":"int"}]}'
+
+
+class Proxy:
+    """Version 2 and 3 as far as records are encoded."""
+
+    def __init__(self) -> None:
+        self.registry = RegistryClient(registry_config({"schema.registry.url": "mock://stalls"}))
+        self.schemas = SchemaFormats(self.registry, key_strategy=topic_name, value_strategy=topic_name)
+        self.written: list[OutgoingRecord] = []
+
+    def stall(self, embedded: str, schema_id: int, *values: bytes) -> tuple[list[dict[str, Any]], float]:
+        """The offsets of the response, and the longest time for which nobody else was served."""
+        asyncio.run(self.produce(embedded, schema_id, values[-1]))  # modules are loaded, and the schema is prepared
+        self.written.clear()
+        body, stall = asyncio.run(stall_of(self.produce(embedded, schema_id, *values)))
+        return json.loads(body)["offsets"], stall
+
+    def register(self, kind: SchemaType, text: str) -> int:
+        schema_id = self.registry.register("t-value", SchemaText(kind, text)).id
+        assert schema_id is not None
+        return schema_id
+
+    async def produce(self, embedded: str, schema_id: int, *values: bytes) -> bytes:
+        """By version 2. The body of the response."""
+        context = SimpleNamespace(
+            bodies=BodyBudget(1 << 30),
+            topics=SimpleNamespace(partition_count=self._partition_count),
+            producers=SimpleNamespace(produce=self._produce),
+            schemas=self.schemas,
+            turns=Turns(),
+            identity=lambda request: SERVICE,
+        )
+        records = b",".join(b'{"value":%s}' % value for value in values)
+        body = b'{"value_schema_id":%d,"records":[%s]}' % (schema_id, records)
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body}
+
+        headers = [(b"content-type", f"application/vnd.kafka.{embedded}.v2+json".encode())]
+        request = Request({"type": "http", "headers": headers, "path_params": {"topic": "t"}}, receive)
+        response = await ProduceEndpoint(cast(RestContext, context))(request)
+        return bytes(response.body)
+
+    async def _partition_count(self, identity: Identity, topic: str) -> int:
+        return 1
+
+    async def _produce(self, identity: Identity, topic: str, records: list[OutgoingRecord]) -> list[Outcome]:
+        self.written += records
+        return [Delivered(0, offset, None) for offset in range(len(records))]
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    proxy = Proxy()
+    yield proxy
+    asyncio.run(proxy.schemas.close())
+    drop_mock_registry("stalls")
+
+
+async def stall_of(work: Coroutine[Any, Any, Any]) -> tuple[Any, float]:
+    """What it returns, and the longest time for which the event loop served nothing else, in CPU time of this process:
+    others do not count."""
+    task = asyncio.create_task(work)
+    longest, last = 0.0, time.process_time()
+    while not task.done():
+        await asyncio.sleep(0.0005)
+        now = time.process_time()
+        longest, last = max(longest, now - last), now
+    return task.result(), longest
+
+
+def test_values_that_take_long_to_check_hold_up_nobody(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_schema, "REQUEST_S", 1.5)
+    exploding = proxy.register(SchemaType.JSON, EXPLODING)
+    offsets, stall = proxy.stall("jsonschema", exploding, *[NESTED] * 20, b"7")
+    errors = [each["error"] for each in offsets]
+    assert "too many steps to check" in errors[0]
+    assert errors[19].endswith("The values of the request take too long to encode.")
+    assert errors[20] is None, "a value that takes no time is written"
+    assert [each.value for each in proxy.written] == [b"\0\0\0\0\x017"]
+    assert stall < STALL_S
+
+
+def test_a_large_value_holds_up_nobody(proxy: Proxy) -> None:
+    array = proxy.register(SchemaType.AVRO, ARRAY)
+    offsets, stall = proxy.stall("avro", array, LARGE, b"[]")
+    assert [each["error"] for each in offsets] == [None, None]
+    assert [len(each.value or b"") for each in proxy.written] == [120_009, 6]
+    assert stall < STALL_S
+
+
+def test_many_values_take_turns_with_other_requests(proxy: Proxy) -> None:
+    small = proxy.register(SchemaType.AVRO, SMALL)
+    offsets, stall = proxy.stall("avro", small, *[b'{"a":1}'] * 20_000)
+    assert len(offsets) == len(proxy.written) == 20_000
+    assert stall < STALL_S
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), [("JSONSCHEMA", EXPLODING, NESTED), ("AVRO", ARRAY, LARGE)])
+def test_version_3_holds_up_nobody(proxy: Proxy, kind: str, text: str, value: bytes) -> None:
+    proxy.register(SchemaType.AVRO if kind == "AVRO" else SchemaType.JSON, text)
+    encoder = RecordEncoder(proxy.schemas, "t")
+    record = RECORD.decode(b'{"value":{"schema_id":1,"data":%s}}' % value)
+
+    async def encode() -> bytes | None:
+        with contextlib.suppress(RestError):
+            return (await encoder.encode(record)).record.value
+        return None
+
+    asyncio.run(encode())  # modules are loaded, and the schema is prepared
+    written, stall = asyncio.run(stall_of(encode()))
+    assert (written is not None) == (kind == "AVRO")
+    assert stall < STALL_S
+
+
+def test_only_so_many_values_wait_for_processes(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_schema, "_MAX_WAITING", 0)
+    encoder = RecordEncoder(proxy.schemas, "t")
+    proxy.register(SchemaType.AVRO, ARRAY)
+    record = RECORD.decode(b'{"value":{"schema_id":1,"data":%s}}' % LARGE)
+    with pytest.raises(RestError, match="Too many values wait") as refused:
+        asyncio.run(encoder.encode(record))
+    assert refused.value.kind.status == 429
+    small = RECORD.decode(msgspec.json.encode({"value": {"schema_id": 1, "data": []}}))
+    assert asyncio.run(encoder.encode(small)).record.value == b"\0\0\0\0\1\0"
