@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import time
 from collections.abc import Coroutine, Iterator
@@ -18,7 +19,7 @@ from kaspar.rest.errors import RestError
 from kaspar.rest.formats import by_schema
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import BodyBudget
-from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord
+from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, WaitForOutcomes
 from kaspar.rest.v2.produce import ProduceEndpoint
 from kaspar.rest.v3.producing.bodies import RECORD
 from kaspar.rest.v3.producing.encoding import RecordEncoder
@@ -47,38 +48,42 @@ LARGE = json.dumps([{"R": {"a": 1}}] * 60_000).encode()
 SMALL = '{"type":"record","name":"S","fields":[{"name":"a","type":"int"}]}'
 
 
+def body_of(schema_id: int, *values: bytes) -> bytes:
+    records = b",".join(b'{"value":%s}' % value for value in values)
+    return b'{"value_schema_id":%d,"records":[%s]}' % (schema_id, records)
+
+
 class Proxy:
     """Version 2 and 3 as far as records are encoded."""
 
     def __init__(self) -> None:
         self.registry = RegistryClient(registry_config({"schema.registry.url": "mock://stalls"}))
         self.schemas = SchemaFormats(self.registry, key_strategy=topic_name, value_strategy=topic_name)
-        self.written: list[OutgoingRecord] = []
+        self.written: list[bytes | None] = []
 
     def stall(self, embedded: str, schema_id: int, *values: bytes) -> tuple[list[dict[str, Any]], float]:
         """The offsets of the response, and the longest time for which nobody else was served."""
-        asyncio.run(self.produce(embedded, schema_id, values[-1]))  # modules are loaded, and the schema is prepared
+        asyncio.run(self.produce(embedded, body_of(schema_id, values[-1])))  # loads modules, prepares the schema
         self.written.clear()
-        body, stall = asyncio.run(stall_of(self.produce(embedded, schema_id, *values)))
-        return json.loads(body)["offsets"], stall
+        body = body_of(schema_id, *values)
+        response, stall = asyncio.run(stall_of(self.produce(embedded, body)))
+        return json.loads(response)["offsets"], stall
 
     def register(self, kind: SchemaType, text: str) -> int:
         schema_id = self.registry.register("t-value", SchemaText(kind, text)).id
         assert schema_id is not None
         return schema_id
 
-    async def produce(self, embedded: str, schema_id: int, *values: bytes) -> bytes:
+    async def produce(self, embedded: str, body: bytes) -> bytes:
         """By version 2. The body of the response."""
         context = SimpleNamespace(
             bodies=BodyBudget(1 << 30),
             topics=SimpleNamespace(partition_count=self._partition_count),
-            producers=SimpleNamespace(produce=self._produce),
+            producers=SimpleNamespace(submit=self._submit),
             schemas=self.schemas,
             turns=Turns(),
             identity=lambda request: SERVICE,
         )
-        records = b",".join(b'{"value":%s}' % value for value in values)
-        body = b'{"value_schema_id":%d,"records":[%s]}' % (schema_id, records)
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": body}
@@ -86,14 +91,25 @@ class Proxy:
         headers = [(b"content-type", f"application/vnd.kafka.{embedded}.v2+json".encode())]
         request = Request({"type": "http", "headers": headers, "path_params": {"topic": "t"}}, receive)
         response = await ProduceEndpoint(cast(RestContext, context))(request)
-        return bytes(response.body)
+        sent: list[bytes] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message.get("body", b""))
+
+        await response(request.scope, receive, send)
+        return b"".join(sent)
 
     async def _partition_count(self, identity: Identity, topic: str) -> int:
         return 1
 
-    async def _produce(self, identity: Identity, topic: str, records: list[OutgoingRecord]) -> list[Outcome]:
-        self.written += records
-        return [Delivered(0, offset, None) for offset in range(len(records))]
+    async def _submit(self, identity: Identity, topic: str, records: list[OutgoingRecord]) -> WaitForOutcomes:
+        first = len(self.written)
+        self.written += [record.value for record in records]
+
+        async def wait() -> list[Outcome]:
+            return [Delivered(0, first + place, None) for place in range(len(records))]
+
+        return wait
 
 
 @pytest.fixture
@@ -107,12 +123,14 @@ def proxy() -> Iterator[Proxy]:
 async def stall_of(work: Coroutine[Any, Any, Any]) -> tuple[Any, float]:
     """What it returns, and the longest time for which the event loop served nothing else, in CPU time of this process:
     others do not count."""
+    gc.freeze()  # what other tests have left is not looked at
     task = asyncio.create_task(work)
     longest, last = 0.0, time.process_time()
     while not task.done():
         await asyncio.sleep(0.0005)
         now = time.process_time()
         longest, last = max(longest, now - last), now
+    gc.unfreeze()
     return task.result(), longest
 
 
@@ -124,7 +142,7 @@ def test_values_that_take_long_to_check_hold_up_nobody(proxy: Proxy, monkeypatch
     assert "too many steps to check" in errors[0]
     assert errors[19].endswith("The values of the request take too long to encode.")
     assert errors[20] is None, "a value that takes no time is written"
-    assert [each.value for each in proxy.written] == [b"\0\0\0\0\x017"]
+    assert proxy.written == [b"\0\0\0\0\x017"]
     assert stall < STALL_S
 
 
@@ -132,7 +150,7 @@ def test_a_large_value_holds_up_nobody(proxy: Proxy) -> None:
     array = proxy.register(SchemaType.AVRO, ARRAY)
     offsets, stall = proxy.stall("avro", array, LARGE, b"[]")
     assert [each["error"] for each in offsets] == [None, None]
-    assert [len(each.value or b"") for each in proxy.written] == [120_009, 6]
+    assert [len(each or b"") for each in proxy.written] == [120_009, 6]
     assert stall < STALL_S
 
 
@@ -154,7 +172,7 @@ def test_version_3_holds_up_nobody(proxy: Proxy, kind: str, text: str, value: by
             return (await encoder.encode(record)).record.value
         return None
 
-    asyncio.run(encode())  # modules are loaded, and the schema is prepared
+    asyncio.run(encode())  # loads modules, prepares the schema
     written, stall = asyncio.run(stall_of(encode()))
     assert (written is not None) == (kind == "AVRO")
     assert stall < STALL_S
@@ -170,3 +188,22 @@ def test_only_so_many_values_wait_for_processes(proxy: Proxy, monkeypatch: pytes
     assert refused.value.kind.status == 429
     small = RECORD.decode(msgspec.json.encode({"value": {"schema_id": 1, "data": []}}))
     assert asyncio.run(encoder.encode(small)).record.value == b"\0\0\0\0\1\0"
+
+
+@pytest.mark.parametrize("embedded", ["binary", "json"])
+def test_very_many_records_hold_up_nobody(proxy: Proxy, embedded: str) -> None:
+    offsets, stall = proxy.stall(embedded, 1, *[b'"eA=="'] * 100_000)
+    assert [each["offset"] for each in offsets] == list(range(100_000))
+    assert stall < STALL_S
+
+
+def test_what_is_refused_of_very_many_records(proxy: Proxy) -> None:
+    async def refusal(*values: bytes) -> str:
+        with pytest.raises(RestError) as refused:
+            await proxy.produce("json", body_of(1, *[b"1"] * 10_000, *values))
+        return f"{refused.value.kind.code} {refused.value.message}"
+
+    assert asyncio.run(refusal(b'1,"partition":-1')) == "422 partition must be greater than or equal to 0"
+    assert asyncio.run(refusal(b"1},7,{")).startswith("400 Unexpected character ('7'")
+    assert asyncio.run(refusal(b'1,"x":1')) == "422 Unrecognized field: x"
+    assert not proxy.written

@@ -9,9 +9,9 @@ import pytest
 
 from kaspar.rest.errors import RestError
 from kaspar.rest.formats.by_schema import SchemaFormats
+from kaspar.rest.json_values import MAX_DEPTH
 from kaspar.rest.v3.producing.bodies import RECORD, WrittenData
 from kaspar.rest.v3.producing.encoding import EncodedRecord, RecordEncoder
-from kaspar.rest.v3.producing.json_values import MAX_DEPTH
 from kaspar.schemas.schema import SchemaType
 from kaspar.serialization.mock_registry import drop_mock_registry
 from kaspar.serialization.registry_client import RegistryClient, SchemaText

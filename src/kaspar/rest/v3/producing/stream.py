@@ -28,11 +28,11 @@ from kaspar.rest.errors import (
     RestError,
 )
 from kaspar.rest.http import JSON, decode_body, encode, error_response
+from kaspar.rest.json_values import JsonValues, MalformedStream, ValueTooLarge
 from kaspar.rest.v3.endpoint import Call, Endpoint, no_cluster
 from kaspar.rest.v3.errors import NO_BODY, too_large
 from kaspar.rest.v3.producing.bodies import RECORD, Record, Written, timestamp_text
 from kaspar.rest.v3.producing.encoding import RecordEncoder
-from kaspar.rest.v3.producing.json_values import JsonValues, MalformedStream, ValueTooLarge
 from kaspar.rest.v3.producing.outcomes import Group, Prepared, Result, size_of, submit
 from kaspar.rest.v3.resources import ErrorBody
 from kaspar.rest.v3.topics import TOPIC

@@ -13,10 +13,10 @@ from kaspar.base.errors import KasparError
 
 MAX_DEPTH: Final = 500
 """Decoders are recursive, and this is well below what Python lets them."""
+ANY_DEPTH: Final = 1 << 30
 SCANNED_BYTES: Final = 8 * 1024
 """By one call: the event loop waits for it."""
 
-_NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
 _BRACKET: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
 _QUOTE, _BACKSLASH, _OPENING = ord('"'), ord("\\"), b"{["
@@ -33,7 +33,9 @@ class ValueTooLarge(MalformedStream):
 class JsonValues:
     """`feed` it with what arrives and take all values with `next`; at the end of the stream call `end`."""
 
-    def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH, *, separators: bytes = b" \t\r\n") -> None:
+        """`separators` are the characters that may stand between values."""
+        self._begins = re.compile(b"[^" + re.escape(separators) + b"]")
         self._max_bytes = max_bytes
         self._max_depth = max_depth
         self._buffer = bytearray()
@@ -82,7 +84,7 @@ class JsonValues:
             raise MalformedStream("Unexpected end-of-input: a record is not complete.")
 
     def _begin(self) -> bool:
-        found = _NO_SPACE.search(self._buffer, self._at)
+        found = self._begins.search(self._buffer, self._at)
         if found is None:
             self._start = self._at = self._seen = len(self._buffer)
             return False

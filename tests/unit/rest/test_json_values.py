@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaspar.rest.v3.producing.json_values import (
+from kaspar.rest.json_values import (
     MAX_DEPTH,
     SCANNED_BYTES,
     JsonValues,
