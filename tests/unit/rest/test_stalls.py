@@ -16,11 +16,12 @@ from starlette.requests import Request
 from kaspar.callers.identities import SERVICE, Identity
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import RestError
-from kaspar.rest.formats import by_schema
+from kaspar.rest.formats import EmbeddedFormat, by_schema
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import BodyBudget
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, WaitForOutcomes
 from kaspar.rest.v2.produce import ProduceEndpoint
+from kaspar.rest.v2.records import RecordsEndpoint
 from kaspar.rest.v3.producing.bodies import RECORD
 from kaspar.rest.v3.producing.encoding import RecordEncoder
 from kaspar.schemas.schema import SchemaType
@@ -207,3 +208,100 @@ def test_what_is_refused_of_very_many_records(proxy: Proxy) -> None:
     assert asyncio.run(refusal(b"1},7,{")).startswith("400 Unexpected character ('7'")
     assert asyncio.run(refusal(b'1,"x":1')) == "422 Unrecognized field: x"
     assert not proxy.written
+
+
+class Stored:
+    """A message as librdkafka has it."""
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 0
+
+    def key(self) -> bytes | None:
+        return None
+
+    def value(self) -> bytes:
+        return self._value
+
+    def headers(self) -> None:
+        return None
+
+
+def reading(proxy: Proxy, embedded: EmbeddedFormat, *values: bytes) -> tuple[bytes, int | None, float]:
+    """The body, its status and the stall of a request for records that are there."""
+    messages = [Stored(value) for value in values]
+
+    async def done(*arguments: Any) -> Any:
+        return None
+
+    async def read(*arguments: Any) -> Any:
+        return messages
+
+    instance = SimpleNamespace(
+        options=SimpleNamespace(format=embedded, request_timeout_ms=1), read=read, give_back=done, deliver=done
+    )
+    settings = SimpleNamespace(consumer_request_max_bytes=1, consumer_iterator_backoff_ms=1)
+    context = SimpleNamespace(
+        config=SimpleNamespace(settings=settings),
+        consumers=SimpleNamespace(get=lambda *arguments: instance, refresh=done),
+        schemas=proxy.schemas,
+        turns=Turns(),
+        identity=lambda request: SERVICE,
+    )
+    path = {"group": "g", "instance": "i"}
+    request = Request({"type": "http", "headers": [], "query_string": b"", "path_params": path}, done)
+    request.is_disconnected = lambda: asyncio.sleep(0, False)  # type: ignore[method-assign]
+    sent: list[Any] = []
+
+    async def work() -> None:
+        response = await RecordsEndpoint(cast(RestContext, context))(request)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await response(request.scope, request.receive, send)
+
+    _, stall = asyncio.run(stall_of(work()))
+    body = b"".join(message.get("body", b"") for message in sent)
+    assert dict(sent[0]["headers"])[b"content-length"] == str(len(body)).encode()
+    assert [message["more_body"] for message in sent[1:]] == [True] * (len(sent) - 2) + [False]
+    return body, sent[0]["status"], stall
+
+
+def test_large_records_that_are_read_hold_up_nobody(proxy: Proxy) -> None:
+    proxy.register(SchemaType.AVRO, ARRAY)
+    data = asyncio.run(proxy.schemas.encoding().encode(asyncio.run(writer_of(proxy)), msgspec.Raw(LARGE)))
+    assert data is not None
+    reading(proxy, EmbeddedFormat.AVRO, data)  # loads modules, prepares the schema
+    body, status, stall = reading(proxy, EmbeddedFormat.AVRO, data, data)
+    assert status == 200
+    assert [len(each["value"]) for each in json.loads(body)] == [60_000, 60_000]
+    assert stall < STALL_S
+
+
+async def writer_of(proxy: Proxy) -> Any:
+    return await proxy.schemas.writer_by_id(1, "t", is_key=False)
+
+
+@pytest.mark.parametrize("embedded", [EmbeddedFormat.BINARY, EmbeddedFormat.JSON])
+def test_many_bytes_that_are_read_hold_up_nobody(proxy: Proxy, embedded: EmbeddedFormat) -> None:
+    values = [b'"' + b"x" * 1_000_000 + b'"'] * 40
+    body, status, stall = reading(proxy, embedded, *values, b"1")
+    assert status == 200
+    assert len(json.loads(body)) == 41
+    assert stall < STALL_S
+
+
+def test_records_up_to_the_first_that_is_not_of_the_format_are_read(proxy: Proxy) -> None:
+    body, _, _ = reading(proxy, EmbeddedFormat.JSON, *[b"1"] * 1200, b"?", b"1")
+    assert [each["value"] for each in json.loads(body)] == [1] * 1200
+    with pytest.raises(RestError, match="Error deserializing record for partition t-0 at offset 0"):
+        reading(proxy, EmbeddedFormat.JSON, b"?")
