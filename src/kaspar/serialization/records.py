@@ -28,6 +28,8 @@ _QUICK_DECODED: Final = QUICK_BYTES * 4 * 1024
 """Bytes of a value times characters of its schema: a byte can stand for many records within records."""
 _QUICK_JSON: Final = 64 * 1024
 """JSON is decoded without its schema."""
+_MAX_JSON: Final = 8 << 20
+"""Of a value that a process has decoded and that is then used here."""
 
 _json: Final = msgspec.json.Decoder()
 _to_json: Final = msgspec.json.Encoder().encode
@@ -119,7 +121,10 @@ class RecordReader:
         (schema, values, quick_bytes), payload = self._read(data, headers, is_key=is_key)
         if values is not None and len(payload) <= quick_bytes:
             return Decoded(values.from_bytes(payload), schema)
-        return Decoded(_json.decode(self._by_process(schema, payload)), schema)
+        json = self._by_process(schema, payload)
+        if len(json) > _MAX_JSON:
+            raise UnreadableBytes(f"The value has {len(json)} bytes of JSON, which are too many to use it.")
+        return Decoded(_json.decode(json), schema)
 
     def decode_to_json(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> DecodedJson:
         """As `decode`, with JSON as it is written."""
