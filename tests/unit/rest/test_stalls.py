@@ -17,7 +17,7 @@ from kaspar.callers.identities import SERVICE, Identity
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import RestError
 from kaspar.rest.formats import EmbeddedFormat, by_schema
-from kaspar.rest.formats.by_schema import SchemaFormats
+from kaspar.rest.formats.by_schema import Registration, SchemaFormats
 from kaspar.rest.http import BodyBudget
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, WaitForOutcomes
 from kaspar.rest.v2.produce import ProduceEndpoint
@@ -47,6 +47,8 @@ NESTED = b"[" * 40 + b"]" * 40
 ARRAY = '{"type":"array","items":["null",{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}]}'
 LARGE = json.dumps([{"R": {"a": 1}}] * 60_000).encode()
 SMALL = '{"type":"record","name":"S","fields":[{"name":"a","type":"int"}]}'
+
+NO_REGISTRATION = Registration(lambda: asyncio.sleep(0), any_subject=False)
 
 
 def body_of(schema_id: int, *values: bytes) -> bytes:
@@ -84,6 +86,7 @@ class Proxy:
             schemas=self.schemas,
             turns=Turns(),
             identity=lambda request: SERVICE,
+            registration=lambda identity, topic: NO_REGISTRATION,
         )
 
         async def receive() -> dict[str, Any]:
@@ -165,7 +168,7 @@ def test_many_values_take_turns_with_other_requests(proxy: Proxy) -> None:
 @pytest.mark.parametrize(("kind", "text", "value"), [("JSONSCHEMA", EXPLODING, NESTED), ("AVRO", ARRAY, LARGE)])
 def test_version_3_holds_up_nobody(proxy: Proxy, kind: str, text: str, value: bytes) -> None:
     proxy.register(SchemaType.AVRO if kind == "AVRO" else SchemaType.JSON, text)
-    encoder = RecordEncoder(proxy.schemas, "t")
+    encoder = RecordEncoder(proxy.schemas, "t", NO_REGISTRATION)
     record = RECORD.decode(b'{"value":{"schema_id":1,"data":%s}}' % value)
 
     async def encode() -> bytes | None:
@@ -181,7 +184,7 @@ def test_version_3_holds_up_nobody(proxy: Proxy, kind: str, text: str, value: by
 
 def test_only_so_many_values_wait_for_processes(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_schema, "_MAX_WAITING", 0)
-    encoder = RecordEncoder(proxy.schemas, "t")
+    encoder = RecordEncoder(proxy.schemas, "t", NO_REGISTRATION)
     proxy.register(SchemaType.AVRO, ARRAY)
     record = RECORD.decode(b'{"value":{"schema_id":1,"data":%s}}' % LARGE)
     with pytest.raises(RestError, match="Too many values wait") as refused:

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -43,6 +44,16 @@ _INVALID_SCHEMA_CODE: Final = 42201
 """The registry's code, which has another meaning here."""
 
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the caller of a request may register, for the topic that it writes to. The registry knows only the proxy."""
+
+    check_writable: Callable[[], Awaitable[None]]
+    """Raises RestError unless the broker lets the caller write to the topic."""
+    any_subject: bool
+    """Whether the request may name the subject."""
 
 
 class SchemaFormats:
@@ -83,7 +94,9 @@ class SchemaFormats:
 
         return await self.writer(("id", schema_id, topic, is_key, embedded), find)
 
-    async def writer_by_text(self, text: str, embedded: EmbeddedFormat, topic: str, *, is_key: bool) -> RecordWriter:
+    async def writer_by_text(
+        self, text: str, embedded: EmbeddedFormat, topic: str, registration: Registration, *, is_key: bool
+    ) -> RecordWriter:
         """The schema is registered under the topic's subject, if it is not yet."""
         assert embedded.schema_type is not None
         schema = SchemaText(embedded.schema_type, text)
@@ -100,13 +113,20 @@ class SchemaFormats:
                 )
                 raise RestError(REGISTRY_FAILED, f"{sentence}: {error}") from None
 
-        return await self.writer(("text", schema, topic, is_key), find)
+        return await self.writer(("text", schema, topic, is_key), find, registration)
 
-    async def writer(self, key: Hashable, find: Callable[[RegistryClient], RegisteredSchema]) -> RecordWriter:
+    async def writer(
+        self,
+        key: Hashable,
+        find: Callable[[RegistryClient], RegisteredSchema],
+        registration: Registration | None = None,
+    ) -> RecordWriter:
         """A writer for the schema that `find` returns, which is called in a thread unless the writer is known by the
-        key. Raises RestError."""
+        key. One that registers schemas needs a registration. Raises RestError."""
         if (known := self._writers.get(key)) is not None:
             return known
+        if registration is not None:
+            await registration.check_writable()
 
         def prepare() -> RecordWriter:
             try:

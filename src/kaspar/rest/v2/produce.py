@@ -24,7 +24,7 @@ from kaspar.rest.errors import (
     RestError,
 )
 from kaspar.rest.formats import EmbeddedFormat, Encoder
-from kaspar.rest.formats.by_schema import Encoding, SchemaEncoder
+from kaspar.rest.formats.by_schema import Encoding, Registration, SchemaEncoder
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
 from kaspar.rest.http import JsonParts, encode
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered, WaitForOutcomes
@@ -90,7 +90,7 @@ class ProduceEndpoint:
         if embedded.schema_type is None:
             encode_key = encode_value = encode_binary if embedded is EmbeddedFormat.BINARY else encode_json
         else:
-            schemas = await self._schemas(embedded, topic, request, groups, turn)
+            schemas = await self._schemas(embedded, topic, identity, request, groups, turn)
             encode_key, encode_value = schemas.key or _nothing, schemas.value or _nothing
         for group in groups:
             await written.add(await _encoded(group, encode_key, encode_value, default, turn), submit)
@@ -100,6 +100,7 @@ class ProduceEndpoint:
         self,
         embedded: EmbeddedFormat,
         topic: str,
+        identity: Identity,
         request: bodies.RawProduce | bodies.SplitProduce,
         groups: RawGroups,
         turn: Turn,
@@ -114,19 +115,27 @@ class ProduceEndpoint:
                 raise RestError(KEY_SCHEMA_MISSING)
             if needs_value and any(each.value != NULL for each in group):
                 raise RestError(VALUE_SCHEMA_MISSING)
-        key = await self._writer(embedded, topic, request.key_schema, request.key_schema_id, is_key=True)
-        value = await self._writer(embedded, topic, request.value_schema, request.value_schema_id, is_key=False)
+        writer = partial(self._writer, embedded, topic, self._context.registration(identity, topic))
+        key = await writer(request.key_schema, request.key_schema_id, is_key=True)
+        value = await writer(request.value_schema, request.value_schema_id, is_key=False)
         encoding = self._context.schemas.encoding()
         return _Schemas(_schema(key, encoding), _schema(value, encoding))
 
     async def _writer(
-        self, embedded: EmbeddedFormat, topic: str, text: str | None, schema_id: int | None, *, is_key: bool
+        self,
+        embedded: EmbeddedFormat,
+        topic: str,
+        registration: Registration,
+        text: str | None,
+        schema_id: int | None,
+        *,
+        is_key: bool,
     ) -> RecordWriter | None:
         schemas = self._context.schemas
         if schema_id is not None:
             return await schemas.writer_by_id(schema_id, topic, is_key=is_key, embedded=embedded)
         if text is not None:
-            return await schemas.writer_by_text(text, embedded, topic, is_key=is_key)
+            return await schemas.writer_by_text(text, embedded, topic, registration, is_key=is_key)
         return None
 
 

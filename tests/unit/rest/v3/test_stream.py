@@ -71,6 +71,7 @@ class Client:
             bodies=self.bodies,
             schemas=SimpleNamespace(encoding=lambda: None),
             turns=Turns(),
+            registration=lambda identity, topic: None,
         )
         call = SimpleNamespace(context=context, topic="t", cluster_id="c", identity=SERVICE)
         self._stream = RecordStream(cast(Call, call))

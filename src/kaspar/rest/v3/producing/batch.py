@@ -37,7 +37,8 @@ async def _produce(call: Call) -> Response:
 
 
 async def _prepared(call: Call, entries: Sequence[BatchEntry]) -> list[Prepared]:
-    encoder = RecordEncoder(call.context.schemas, call.topic)
+    registration = call.context.registration(call.identity, call.topic)
+    encoder = RecordEncoder(call.context.schemas, call.topic, registration)
     turn = call.context.turns.begin()
     prepared: list[Prepared] = []
     for entry in entries:

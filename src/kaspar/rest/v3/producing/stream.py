@@ -74,7 +74,8 @@ class RecordStream(Response):
         super().__init__(media_type=JSON)
         self._call = call
         self._context: RestContext = call.context
-        self._encoder = RecordEncoder(call.context.schemas, call.topic)
+        registration = call.context.registration(call.identity, call.topic)
+        self._encoder = RecordEncoder(call.context.schemas, call.topic, registration)
         self._turn = call.context.turns.begin()
         self._held = 0
         """How many bytes of the budget it has."""
