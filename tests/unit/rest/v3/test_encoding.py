@@ -280,3 +280,11 @@ def test_a_caller_may_not_register_under_a_subject_of_others(named: dict[str, st
     finally:
         asyncio.run(encoder.schemas.close())
         drop_mock_registry("v3")
+
+
+def test_headers_count_as_memory(encoder: Encoder) -> None:
+    bare = encoder.encode({"value": {"type": "STRING", "data": "x" * 10}})
+    assert bare.size == 10
+    headers = [{"name": "n" * 100, "value": "AAAA"}, {"name": ""}]
+    assert encoder.encode({"headers": headers}).size >= 103
+    assert encoder.encode({"headers": [{"name": ""}] * 1000}).size > 50_000, "empty ones take memory, too"

@@ -36,6 +36,8 @@ from kaspar.serialization.subject_names import (
 _LATEST_S: Final = 1.0
 """How long the latest version of a subject is used without a look at what the registry's client knows."""
 _LATEST: Final = 1000
+_HEADER_OVERHEAD: Final = 150
+"""The objects of a header."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NOT_FOUND: Final = 404
@@ -63,7 +65,9 @@ class EncodedRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.record.key or b"") + len(self.record.value or b"")
+        """How much memory it takes, about."""
+        headers = sum(len(name) + len(value or b"") + _HEADER_OVERHEAD for name, value in self.record.headers or ())
+        return len(self.record.key or b"") + len(self.record.value or b"") + headers
 
 
 class _Part(NamedTuple):
