@@ -39,7 +39,7 @@ class LimitedProcesses:
 
     def __init__(self, module: str, processes: int, *, deadline_s: float) -> None:
         """`module` is run with `python -m`. `deadline_s` is for a process that does not even get its CPU time."""
-        self._deadline_s = deadline_s
+        self.deadline_s = deadline_s
         self._all = tuple(_Process(module) for _ in range(processes))
         self._idle: SimpleQueue[_Process] = SimpleQueue()
         for process in self._all:
@@ -49,7 +49,7 @@ class LimitedProcesses:
         """Waits for a process that is idle. Raises TooMuch."""
         process = self._idle.get()
         try:
-            return process.ask(request, self._deadline_s)
+            return process.ask(request, self.deadline_s)
         finally:
             self._idle.put(process)
 

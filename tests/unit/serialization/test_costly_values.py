@@ -108,6 +108,8 @@ def test_a_process_that_takes_too_long_is_ended_and_the_next_value_gets_another(
         writer = record_writer(schema(SchemaType.AVRO, R), processes=processes)
         with pytest.raises(InvalidValue, match="too much time or memory"):
             writer.slowly(b'{"a": 1}')
+        processes._processes.deadline_s = 60.0
+        assert writer.slowly(b'{"a": 1}') == b"\0\0\0\0\1\2"
     finally:
         processes.close()
 
