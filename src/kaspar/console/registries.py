@@ -13,11 +13,12 @@ from typing import Any, Final, TypeVar
 
 from kaspar.base.bounded_cache import BoundedCache
 from kaspar.callers.identities import Identity
-from kaspar.serialization.errors import RegistryError, RegistryUnavailable
-from kaspar.serialization.records import Decoded, RecordReader
-from kaspar.serialization.registry_client import RegistryClient
+from kaspar.serialization.errors import RegistryError, RegistryUnavailable, TooCostly
+from kaspar.serialization.records import Decoded, RecordReader, record_writer
+from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient
 from kaspar.serialization.registry_config import URL, RegistryConfig, registry_config
 from kaspar.serialization.registry_http import HttpRequests
+from kaspar.serialization.value_processes import ValueProcesses
 from kaspar.serialization.wire_format import Headers
 from kaspar.web.identity import Scheme
 
@@ -35,10 +36,13 @@ _Result = TypeVar("_Result")
 class CallersRegistry:
     """The registry as one caller sees it. May be used by several threads; all calls block."""
 
-    def __init__(self, config: RegistryConfig, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, config: RegistryConfig, processes: ValueProcesses, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.requests = HttpRequests(config)
         self.client = RegistryClient(config, requests=self.requests)
-        self._reader = RecordReader(self.client)
+        self._processes = processes
+        self._reader = RecordReader(self.client, processes)
         self._monotonic = monotonic
         self._asks_again_at = 0.0
         self._subjects: BoundedCache[int, tuple[tuple[str, int], ...]] = BoundedCache(_SUBJECTS, lifetime_s=60.0)
@@ -54,6 +58,14 @@ class CallersRegistry:
         except RegistryUnavailable:
             self._asks_again_at = self._monotonic() + _PAUSE_S
             raise
+
+    def encode(self, schema: RegisteredSchema, message: str | None, data: bytes) -> bytes:
+        """JSON by its schema; `message` is as for `record_writer`. Raises SerializationError."""
+        writer = record_writer(schema, message, self._processes)
+        try:
+            return writer.quickly(data)
+        except TooCostly:
+            return writer.slowly(data)
 
     def subject_of(self, schema_id: int) -> tuple[str, int] | None:
         """A subject that has the schema, and its version there: the first one, if there are more."""
@@ -87,6 +99,7 @@ class Registries:
         has_url = bool(properties.get(URL, "").strip())
         self._config = registry_config({**_DEFAULTS, **properties}) if has_url else None
         self._most = identities
+        self._processes = ValueProcesses()
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="console-registry")
         self._by_identity: OrderedDict[Identity, CallersRegistry] = OrderedDict()
@@ -102,7 +115,9 @@ class Registries:
         with self._lock:
             found = self._by_identity.get(identity)
             if found is None:
-                found = self._by_identity[identity] = CallersRegistry(_as_caller(self._config, identity))
+                found = self._by_identity[identity] = CallersRegistry(
+                    _as_caller(self._config, identity), self._processes
+                )
             self._by_identity.move_to_end(identity)
             while len(self._by_identity) > self._most:
                 # Calls under way keep it alive; its connections are closed with its last user.
@@ -116,6 +131,7 @@ class Registries:
     def close(self) -> None:
         """Calls under way end with the timeouts of their requests."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._processes.close()
         with self._lock:
             for each in self._by_identity.values():
                 each.close()

@@ -37,7 +37,6 @@ TOPIC_NOT_FOUND: Final = ErrorKind(404, 40401, "Topic not found.")
 PARTITION_NOT_FOUND: Final = ErrorKind(404, 40402, "Partition not found.")
 CONSUMER_INSTANCE_NOT_FOUND: Final = ErrorKind(404, 40403, "Consumer instance not found.")
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorKind(404, 40403)
-LEADER_NOT_AVAILABLE: Final = ErrorKind(404, 40404, "Leader not available.")
 METHOD_NOT_ALLOWED: Final = ErrorKind(405, 405, "HTTP 405 Method Not Allowed")
 NOT_ACCEPTABLE: Final = ErrorKind(406, 406, "HTTP 406 Not Acceptable")
 CONSUMER_FORMAT_MISMATCH: Final = ErrorKind(

@@ -1,7 +1,7 @@
 """Requests and responses of both versions of the API: bodies, and errors as JSON."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -10,12 +10,14 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from kaspar.base.errors import Refused
 from kaspar.rest.errors import BAD_REQUEST, TOO_MANY_REQUESTS, UNPROCESSABLE, ErrorKind, RestError, from_refusal
 from kaspar.rest.settings import RestSettings
 
 JSON: Final = "application/json"
+_SENT_AT_ONCE: Final = 64 * 1024
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*?)`")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -26,6 +28,28 @@ encode: Final = msgspec.json.Encoder().encode
 
 def json_response(content: Any, *, media_type: str = JSON, status: int = 200) -> Response:
     return Response(encode(content), status, media_type=media_type)
+
+
+class JsonParts(Response):
+    """JSON that is sent in parts: a large one is never in memory as a whole, nor copied at once."""
+
+    def __init__(self, parts: Sequence[bytes], *, media_type: str = JSON, status: int = 200) -> None:
+        self._size = sum(map(len, parts))
+        self._parts = parts
+        if self._size <= _SENT_AT_ONCE:
+            super().__init__(b"".join(parts), status, media_type=media_type)
+        else:
+            super().__init__(None, status, {"content-length": str(self._size)}, media_type)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._size <= _SENT_AT_ONCE:
+            await super().__call__(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        left = self._size
+        for part in self._parts:
+            left -= len(part)
+            await send({"type": "http.response.body", "body": part, "more_body": left > 0})
 
 
 def no_content() -> Response:

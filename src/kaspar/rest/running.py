@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import quote, unquote, unquote_to_bytes
 
+from starlette.convertors import Convertor
 from starlette.exceptions import HTTPException
 from starlette.routing import Route, Router
 
@@ -27,6 +29,7 @@ from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.subject_names import DEFAULT, strategy
 from kaspar.web.asgi import App, Receive, Scope, Send
 from kaspar.web.errors import ErrorForm, json_error
+from kaspar.web.turns import Turns
 
 _REGISTRY_DEFAULTS: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "10000", "max.retries": "1"}
 """A client waits for its response meanwhile."""
@@ -94,6 +97,7 @@ class RestServer:
             ),
             ConsumerInstances(settings, self._clients, administration, self._clock),
             Links(settings),
+            Turns(),
         )
         await self._context.consumers.start()
         if not settings.kaspar_propagate_identity:
@@ -114,7 +118,35 @@ def make_app(context: RestContext) -> App:
         routes += v2_routes(context)
     if context.config.settings.api_v3_enable:
         routes += v3_routes(context)
+    for route in routes:
+        route.param_convertors = dict.fromkeys(route.param_convertors, _NAME)
     return _Application(Router(routes, redirect_slashes=False))
+
+
+class _Name(Convertor[str]):
+    """A name in a path, as `_routed_path` leaves it."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        return unquote(value) if "%" in value else value
+
+    def to_string(self, value: str) -> str:
+        return quote(value, safe="")
+
+
+_NAME: Final = _Name()
+
+
+def _routed_path(scope: Scope) -> str:
+    """The path to find a route by. The names in it may have slashes of their own, as groups do: they stay quoted, and
+    so does the sign that quotes them."""
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%" not in raw:
+        path: str = scope["path"]
+        return path
+    names = (unquote_to_bytes(name).decode("utf-8", "replace") for name in raw.partition(b"?")[0].split(b"/"))
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in names)
 
 
 class _Application:
@@ -124,7 +156,7 @@ class _Application:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
+        path = _routed_path(scope)
         if len(path) > 1 and path.endswith("/"):  # `/topics/` is `/topics`, as in Confluent's proxy
             path = path.rstrip("/") or "/"
         # With an application, the router raises what it does not find. The scope is not copied: by it endpoints tell

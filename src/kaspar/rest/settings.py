@@ -87,6 +87,13 @@ class ProducingSettings(Settings):
         doc="How many bytes the bodies of all requests that produce may have together. Requests beyond that are "
         "refused with the status 429.",
     )
+    kaspar_register_any_subject: bool = setting(
+        BOOLEAN,
+        False,
+        doc="Whether requests of version 3 may register schemas under subjects that they name (`subject`, or "
+        "`subject_name_strategy` of RECORD_NAME), although callers have identities of their own "
+        "(`kaspar.propagate.identity`). The registry sees the proxy's credentials, not the caller's.",
+    )
     api_v3_produce_batch_max_entries: int = setting(
         INT, 10, at_least(1), doc="How many records a request to `records:batch` of version 3 may have."
     )

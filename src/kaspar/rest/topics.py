@@ -7,11 +7,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from kaspar.acls.acl import AclOperation
 from kaspar.base.bounded_cache import BoundedCache
 from kaspar.base.clock import Clock
-from kaspar.base.errors import ErrorCode
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.callers.identities import Identity
-from kaspar.client.admin.session import Admin, refusal
+from kaspar.client.admin.session import Admin, accepted, refusal
+from kaspar.client.admin.topics import describe_topics_by_metadata
 from kaspar.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kaspar.rest.administration import Administration
 from kaspar.rest.errors import TOPIC_NOT_FOUND, RestError, from_refusal
@@ -55,6 +57,16 @@ class KnownTopics:
         for lookup in list(self._lookups.values()):
             lookup.cancel()
         await asyncio.gather(*self._lookups.values(), return_exceptions=True)
+
+    async def check_writable(self, identity: Identity, topic: str) -> None:
+        """Raises RestError unless the broker lets the identity write to the topic."""
+
+        def ask(admin: Admin) -> bool:
+            found = describe_topics_by_metadata(admin, [topic], include_authorized_operations=True)[topic]
+            return AclOperation.WRITE in (accepted(found).authorized_operations or ())
+
+        if not await self._administration.call(identity, ask):
+            raise from_refusal(Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"Not authorized to write to {topic}."))
 
     def forget(self, topic: str) -> None:
         """It was deleted, or has other partitions."""

@@ -8,7 +8,7 @@ fastavro needs no names but those of fields: types are numbered, which keeps out
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kaspar.schemas.avro import parse
 from kaspar.schemas.avro.types import (
@@ -23,6 +23,8 @@ from kaspar.schemas.avro.types import (
     Record,
     Union,
 )
+
+_SYMBOLS_PER_BRANCH: Final = 32
 
 
 def load_schema(text: str, references: Mapping[str, str]) -> AvroType:
@@ -91,6 +93,18 @@ def is_recursive(root: AvroType) -> bool:
 def has_empty_items(root: AvroType) -> bool:
     """Whether there is an array whose items may have no bytes, so that few bytes can be any number of items."""
     return any(_may_be_empty(node.items, frozenset()) for node in _users(root) if isinstance(node, Array))
+
+
+def most_choices(root: AvroType) -> int:
+    """How many symbols fastavro may look through for one value. A branch of a union takes as long as many of them."""
+    choices = [1]
+    for node in _users(root):
+        match node:
+            case Enumeration():
+                choices.append(len(node.symbols))
+            case Union():
+                choices.append(len(node.branches) * _SYMBOLS_PER_BRANCH)
+    return max(choices)
 
 
 def types_with(root: AvroType, kinds: frozenset[str]) -> set[AvroType]:

@@ -12,12 +12,16 @@ A value whose whole schema is `bytes` is not encoded at all: Confluent's KafkaAv
 
 import io
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kaspar.serialization.avro_from_json import FromJson
-from kaspar.serialization.avro_schemas import FastavroSchema, has_empty_items, is_recursive, load_schema
+from kaspar.serialization.avro_schemas import FastavroSchema, has_empty_items, is_recursive, load_schema, most_choices
 from kaspar.serialization.avro_to_json import ToJson
 from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
+from kaspar.serialization.values import QUICK_BYTES
+
+_QUICK_CHOICES: Final = 512 * 1024
+"""Of symbols and branches, which fastavro looks through one by one, times bytes of a value."""
 
 
 class AvroValues:
@@ -30,6 +34,7 @@ class AvroValues:
         root = load_schema(text, references)
         self._is_bytes = root.kind == "bytes"
         self._has_empty_items = has_empty_items(root)
+        self._quick_bytes = min(QUICK_BYTES, _QUICK_CHOICES // most_choices(root))
         written = FastavroSchema(root, branches_are_named=False)
         self._write_schema = parse_schema(written.root)
         self._read_schema = parse_schema(FastavroSchema(root, branches_are_named=True).root)
@@ -56,6 +61,11 @@ class AvroValues:
         except UnicodeEncodeError:
             raise InvalidValue("A text has half of a surrogate pair in it, which UTF-8 has not.") from None
         return stream.getvalue()
+
+    def is_quick(self, data: bytes) -> bool:
+        return len(data) <= self._quick_bytes
+
+    to_bytes_quickly = to_bytes
 
     def from_bytes(self, data: bytes) -> Any:
         """Raises UnreadableBytes."""

@@ -20,6 +20,10 @@ class UnreadableBytes(SerializationError):
     """Bytes that were not written with the schema, or by no serializer of a registry at all."""
 
 
+class TooCostly(Exception):
+    """A value takes longer than may be spent on it here: a process does it (value_processes.py)."""
+
+
 class RegistryError(KasparError):
     """The registry refused a request, or sent something else than a response. `status` and `error_code` are those of
     Confluent's API."""

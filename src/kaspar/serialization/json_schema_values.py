@@ -1,11 +1,13 @@
 """Values of a JSON Schema: JSON in UTF-8, which is checked before it is written, as Confluent's tools do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import perf_counter
 from typing import Any
 
 import msgspec
 
-from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
+from kaspar.serialization.errors import InvalidValue, TooCostly, UnreadableBytes, reason_of
+from kaspar.serialization.values import QUICK_BYTES, QUICK_S
 
 
 class JsonSchemaValues:
@@ -15,15 +17,29 @@ class JsonSchemaValues:
         """Raises InvalidSchema."""
         from kaspar.schemas.json_schema import parse
         from kaspar.schemas.json_schema.validation import InvalidValue as Unfitting
-        from kaspar.schemas.json_schema.validation import check_value
+        from kaspar.schemas.json_schema.validation import Stopped, check_value
 
         self._schema = parse(text, references)
         self._check = check_value
         self._unfitting = Unfitting
+        self._stopped = Stopped
 
     def to_bytes(self, value: Any) -> bytes:
+        return self._to_bytes(value, None)
+
+    def is_quick(self, data: bytes) -> bool:
+        return len(data) <= QUICK_BYTES
+
+    def to_bytes_quickly(self, value: Any) -> bytes:
+        until = perf_counter() + QUICK_S
         try:
-            self._check(self._schema, value)
+            return self._to_bytes(value, lambda: perf_counter() >= until)
+        except self._stopped:
+            raise TooCostly from None
+
+    def _to_bytes(self, value: Any, should_stop: Callable[[], bool] | None) -> bytes:
+        try:
+            self._check(self._schema, value, should_stop)
             return msgspec.json.encode(value)
         except self._unfitting as problem:
             raise InvalidValue(f"The value is not of the schema: {reason_of(problem)}.") from None

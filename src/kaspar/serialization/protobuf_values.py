@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kaspar.schemas.schema import InvalidSchema
 from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
 from kaspar.serialization.protobuf_to_json import ToJson
+from kaspar.serialization.values import QUICK_BYTES
 from kaspar.serialization.wire_format import FIRST_MESSAGE, read_indexes, write_indexes
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 _MAX_REASON: Final = 1000
+_QUICK_FIELDS: Final = 16 * 1024
 
 
 class ProtobufValues:
@@ -34,6 +36,7 @@ class ProtobufValues:
         self._prefix = write_indexes(self._indexes)
         self._parse = json_format.ParseDict
         self._to_json = ToJson(self._pool)
+        self._most_fields = _most_fields(self._class(self._indexes).DESCRIPTOR)
 
     def to_bytes(self, value: Any) -> bytes:
         from google.protobuf.json_format import ParseError
@@ -50,6 +53,12 @@ class ProtobufValues:
             raise InvalidValue(f"The value is not of {message.DESCRIPTOR.full_name} ({reason_of(error)}).") from error
         written: bytes = message.SerializeToString(deterministic=True)
         return self._prefix + written
+
+    def is_quick(self, data: bytes) -> bool:
+        """json_format looks at all fields of a message's type for each message."""
+        return len(data) <= QUICK_BYTES and data.count(b"{") * self._most_fields <= _QUICK_FIELDS
+
+    to_bytes_quickly = to_bytes
 
     def from_bytes(self, data: bytes) -> Any:
         from google.protobuf.message import DecodeError
@@ -105,6 +114,19 @@ def indexes_of(file: "FileDescriptor", name: str) -> tuple[int, ...]:
         indexes.append([each.name for each in siblings].index(message.name))
         message = outer
     return tuple(reversed(indexes))
+
+
+def _most_fields(message: "Descriptor") -> int:
+    """Of a message that is in this one, directly or not."""
+    found = {message.full_name: message}
+    open_messages = [message]
+    while open_messages:
+        for field in open_messages.pop().fields:
+            inner = field.message_type
+            if inner is not None and inner.full_name not in found:
+                found[inner.full_name] = inner
+                open_messages.append(inner)
+    return max(len(each.fields) for each in found.values())
 
 
 def _one_line(error: Exception) -> str:

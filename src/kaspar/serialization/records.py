@@ -1,22 +1,47 @@
-"""Keys and values of records by the schemas of a registry: with the schema's id in front, or its GUID in a header."""
+"""Keys and values of records by the schemas of a registry: with the schema's id in front, or its GUID in a header.
 
+Commands encode and decode where they are. In a server the values and schemas are strangers': with `ValueProcesses`,
+those that take more than a few milliseconds are left to other processes.
+"""
+
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from kaspar.base.bounded_cache import BoundedCache
 from kaspar.schemas.schema import InvalidSchema, SchemaType
-from kaspar.serialization.errors import SerializationError, UnreadableBytes
+from kaspar.serialization.errors import InvalidValue, SerializationError, TooCostly, UnreadableBytes
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient
-from kaspar.serialization.values import Values, values_of
+from kaspar.serialization.value_process import ValueSchema
+from kaspar.serialization.value_processes import ValueProcesses
+from kaspar.serialization.values import QUICK_BYTES, Values, values_of
 from kaspar.serialization.wire_format import Headers, SchemaKey, guid_header, id_prefix, read_frame, read_indexes
 
 _MAX_PREPARED: Final = 1000
+_LARGE_SCHEMA: Final = 64 * 1024
+"""Characters of a schema that is prepared in processes only."""
+_QUICK_DECODED: Final = QUICK_BYTES * 4 * 1024
+"""Bytes of a value times characters of its schema: a byte can stand for many records within records."""
+_QUICK_JSON: Final = 64 * 1024
+"""JSON is decoded without its schema."""
+_MAX_JSON: Final = 8 << 20
+"""Of a value that a process has decoded and that is then used here."""
+
+_json: Final = msgspec.json.Decoder()
+_to_json: Final = msgspec.json.Encoder().encode
 
 
 class Decoded(NamedTuple):
     value: Any
+    schema: RegisteredSchema
+
+
+class DecodedJson(NamedTuple):
+    json: bytes
     schema: RegisteredSchema
 
 
@@ -26,16 +51,37 @@ class RecordWriter:
 
     schema: RegisteredSchema
     _prefix: bytes
-    _values: Values
+    _values: Values | None
+    """None for a schema that is prepared in processes only."""
+    _message: str | None
+    _processes: ValueProcesses | None
 
     def to_bytes(self, value: Any) -> bytes:
         """With the schema's id in front. Raises InvalidValue."""
+        assert self._values is not None, "it was made for values that processes encode"
         return self._prefix + self._values.to_bytes(value)
+
+    def quickly(self, data: bytes) -> bytes:
+        """As `to_bytes`, of JSON, in a few milliseconds at most. Raises InvalidValue, and TooCostly if it takes more
+        than that."""
+        if self._values is None or not self._values.is_quick(data):
+            raise TooCostly
+        try:
+            value = _json.decode(data)
+        except (msgspec.MsgspecError, RecursionError) as problem:
+            raise InvalidValue(str(problem)) from None
+        return self._prefix + self._values.to_bytes_quickly(value)
+
+    def slowly(self, data: bytes) -> bytes:
+        """What is too costly for `quickly`, in a process. Blocks. Raises InvalidValue."""
+        assert self._processes is not None
+        return self._prefix + self._processes.encode(_value_schema(self.schema, self._message), data)
 
     def to_bytes_and_header(self, value: Any) -> tuple[bytes, bytes]:
         """The value of the header is for `wire_format.KEY_HEADER` or `VALUE_HEADER`. Raises InvalidValue."""
         if self.schema.guid is None:
             raise SerializationError("The registry gives its schemas no GUIDs, so none can be put into a header.")
+        assert self._values is not None
         payload = self._values.to_bytes(value)
         if self.schema.schema.type is not SchemaType.PROTOBUF:
             return payload, guid_header(self.schema.guid)
@@ -43,28 +89,49 @@ class RecordWriter:
         return payload[start:], guid_header(self.schema.guid, indexes)
 
 
-def record_writer(schema: RegisteredSchema, message: str | None = None) -> RecordWriter:
+def record_writer(
+    schema: RegisteredSchema, message: str | None = None, processes: ValueProcesses | None = None
+) -> RecordWriter:
     """`message` is as for `values_of`. Raises SerializationError for a schema that cannot be used."""
     if schema.id is None:
         raise SerializationError("A schema that was asked for by its GUID has no id to write.")
-    return RecordWriter(schema, id_prefix(schema.id), _values(schema, message))
+    values = None if processes is not None and _is_large(schema) else _values(schema, message)
+    return RecordWriter(schema, id_prefix(schema.id), values, message, processes)
+
+
+class _Prepared(NamedTuple):
+    schema: RegisteredSchema
+    values: Values | None
+    quick_bytes: int
+    """The size up to which values are not left to processes."""
 
 
 class RecordReader:
     """Reads keys and values by the schemas that they name. May be used by several threads."""
 
-    def __init__(self, registry: RegistryClient) -> None:
+    def __init__(self, registry: RegistryClient, processes: ValueProcesses | None = None) -> None:
         self._registry = registry
-        self._prepared = BoundedCache[int | UUID, tuple[RegisteredSchema, Values]](_MAX_PREPARED)
+        self._processes = processes
+        self._prepared = BoundedCache[int | UUID, _Prepared](_MAX_PREPARED)
         self._preparing = threading.Lock()
 
     def decode(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> Decoded:
         """As JSON. Blocks at the first record of a schema. Raises UnreadableBytes, SerializationError for a schema that
         cannot be used, and RegistryError."""
-        framed = read_frame(data, headers, is_key=is_key)
-        schema, values = self._prepared.get(framed.schema) or self._prepare(framed.schema)
-        payload = data[framed.start :]
-        return Decoded(values.from_bytes(framed.indexes + payload if framed.indexes else payload), schema)
+        (schema, values, quick_bytes), payload = self._read(data, headers, is_key=is_key)
+        if values is not None and len(payload) <= quick_bytes:
+            return Decoded(values.from_bytes(payload), schema)
+        json = self._by_process(schema, payload)
+        if len(json) > _MAX_JSON:
+            raise UnreadableBytes(f"The value has {len(json)} bytes of JSON, which are too many to use it.")
+        return Decoded(_json.decode(json), schema)
+
+    def decode_to_json(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> DecodedJson:
+        """As `decode`, with JSON as it is written."""
+        (schema, values, quick_bytes), payload = self._read(data, headers, is_key=is_key)
+        if values is not None and len(payload) <= quick_bytes:
+            return DecodedJson(_to_json(values.from_bytes(payload)), schema)
+        return DecodedJson(self._by_process(schema, payload), schema)
 
     def blocks_for(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> bool:
         """Whether `decode` would ask the registry first."""
@@ -74,13 +141,25 @@ class RecordReader:
             return False
         return self._prepared.get(framed.schema) is None
 
-    def _prepare(self, key: SchemaKey) -> tuple[RegisteredSchema, Values]:
+    def _by_process(self, schema: RegisteredSchema, payload: bytes) -> bytes:
+        assert self._processes is not None
+        return self._processes.decode(_value_schema(schema), payload)
+
+    def _read(self, data: bytes, headers: Headers, *, is_key: bool) -> tuple[_Prepared, bytes]:
+        framed = read_frame(data, headers, is_key=is_key)
+        prepared = self._prepared.get(framed.schema) or self._prepare(framed.schema)
+        payload = data[framed.start :]
+        return prepared, framed.indexes + payload if framed.indexes else payload
+
+    def _prepare(self, key: SchemaKey) -> _Prepared:
         registry = self._registry
         schema = registry.schema_by_guid(key) if isinstance(key, UUID) else registry.schema_by_id(key)
         with self._preparing:  # a schema takes a while, so only one thread does it
             found = self._prepared.get(key)
             if found is None:
-                found = (schema, _values(schema, None))
+                has_processes = self._processes is not None
+                values = None if has_processes and _is_large(schema) else _values(schema, None)
+                found = _Prepared(schema, values, _quick_bytes(schema) if has_processes else sys.maxsize)
                 self._prepared.put(key, found)
             return found
 
@@ -91,3 +170,18 @@ def _values(schema: RegisteredSchema, message: str | None) -> Values:
     except InvalidSchema as problem:
         name = f"{schema.id or schema.guid}"
         raise SerializationError(f"Schema {name} cannot be used. {problem}") from problem
+
+
+def _value_schema(schema: RegisteredSchema, message: str | None = None) -> ValueSchema:
+    return ValueSchema(schema.schema.type, schema.schema.text, tuple(schema.referenced.items()), message)
+
+
+def _is_large(schema: RegisteredSchema) -> bool:
+    return _value_schema(schema).characters > _LARGE_SCHEMA
+
+
+def _quick_bytes(schema: RegisteredSchema) -> int:
+    """Of bytes to decode."""
+    if schema.schema.type is SchemaType.JSON:
+        return _QUICK_JSON
+    return min(QUICK_BYTES, _QUICK_DECODED // max(1, _value_schema(schema).characters))

@@ -1,10 +1,13 @@
 """Values of a schema as JSON, to bytes and back."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from kaspar.base.errors import KasparError
 from kaspar.schemas.schema import SchemaType
+
+QUICK_BYTES: Final = 4 * 1024
+QUICK_S: Final = 0.002
 
 
 class Values(Protocol):
@@ -12,6 +15,12 @@ class Values(Protocol):
 
     def to_bytes(self, value: Any) -> bytes:
         """Of a JSON value (dicts, lists, text, numbers, true, false, None). Raises InvalidValue."""
+
+    def is_quick(self, data: bytes) -> bool:
+        """Whether JSON of these bytes is encoded by `to_bytes_quickly` within a few milliseconds, or refused."""
+
+    def to_bytes_quickly(self, value: Any) -> bytes:
+        """As `to_bytes`. Raises TooCostly where the size of the value does not say how long it takes."""
 
     def from_bytes(self, data: bytes) -> Any:
         """Raises UnreadableBytes."""

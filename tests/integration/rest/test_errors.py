@@ -1,6 +1,7 @@
 """Every error code of version 2, by a request that gets it."""
 
 import base64
+import importlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from kaspar.rest import errors
+from kaspar.rest.errors import ErrorKind
+from kaspar.rest.v3 import errors as v3_errors
 from tests.integration.rest.api import V2, Api, embedded
 from tests.integration.rest.conftest import NewTopic
 from tests.integration.rest.serving import RunningRest
@@ -151,6 +155,32 @@ CASES = [
     consumer("/subscription", 400, 400, "Expected `array | null`, got `str`", {"topics": "x"}),
     consumer("/subscription", 422, 422, "topic_pattern is not a valid regular expression: ", {"topic_pattern": "("}),
 ]
+
+
+ELSEWHERE = {
+    413: "test_errors.test_a_body_beyond_the_limit_is_refused",
+    40101: "test_identities.test_credentials_that_the_broker_does_not_accept_are_reported",
+    40301: "test_identities.test_a_schema_is_registered_for_those_who_may_write_the_topic",
+    40801: "test_errors.test_a_registry_that_cannot_be_reached_is_reported",
+    42206: "test_v3_acls.test_an_incomplete_acl_is_refused",
+    42208: "test_v3_records.test_batches_that_are_refused",
+    42901: "test_consumers.test_instances_are_limited_in_number",
+    50002: "test_v3_records.test_a_refused_record_does_not_fail_its_neighbours",
+    50003: "test_errors.test_requests_without_a_broker_end_with_an_error_that_passes",
+}
+"""Codes that need more than a request to the shared proxy, or are of version 3, with the tests that get them."""
+OF_BROKERS_ONLY = {50302}
+"""Codes of brokers that none sends to a client of the proxy (tests/unit/rest/test_errors.py)."""
+
+
+def test_every_code_has_a_case_or_a_test_of_its_own() -> None:
+    declared = {
+        each.code for module in (errors, v3_errors) for each in vars(module).values() if isinstance(each, ErrorKind)
+    }
+    assert {case.code for case in CASES} | ELSEWHERE.keys() | OF_BROKERS_ONLY == declared
+    for test in ELSEWHERE.values():
+        module, _, name = test.partition(".")
+        assert hasattr(importlib.import_module(f"tests.integration.rest.{module}"), name), test
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code} {case.request}")

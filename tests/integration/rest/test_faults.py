@@ -50,6 +50,45 @@ def test_a_client_that_sends_half_a_request_holds_up_nobody(api: Api, rest: Runn
     assert api.client.get(f"/topics/{topic}/partitions/0/offsets").json()["end_offset"] == 2
 
 
+COSTLY = {
+    "jsonschema": {
+        "value_schema": json.dumps(
+            {
+                "$id": "http://example.org/a",
+                "anyOf": [
+                    {"type": "array", "items": {"$ref": "http://example.org/a"}},
+                    {"type": "array", "items": {"$ref": "http://example.org/a"}, "minItems": 0},
+                    {"type": "integer"},
+                ],
+            }
+        ),
+        "records": [{"value": json.loads("[" * 40 + "]" * 40)}] * 20,
+    },
+    "avro": {
+        "value_schema": '{"type":"array","items":["null",{"type":"record","name":"R","fields":[]}]}',
+        "records": [{"value": [{"R": {}}] * 200_000}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_values_that_take_long_to_encode_hold_up_nobody(
+    api: Api, rest: RunningRest, new_topic: NewTopic, name: str
+) -> None:
+    topic, others = new_topic(), new_topic()
+    with httpx.Client(base_url=rest.url, timeout=60) as client:
+        costly = threading.Thread(target=lambda: Api(client).produce(topic, COSTLY[name], name))
+        costly.start()
+        longest, served = 0.0, 0
+        while costly.is_alive():
+            began = time.monotonic()
+            api.write(others, "quick")
+            longest, served = max(longest, time.monotonic() - began), served + 1
+        costly.join()
+    assert served > 5
+    assert longest < 1.0
+
+
 def test_records_of_a_client_that_does_not_wait_are_written(api: Api, rest: RunningRest, new_topic: NewTopic) -> None:
     topic = new_topic()
     where = urlsplit(rest.url)

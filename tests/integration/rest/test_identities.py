@@ -8,6 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from kaspar.serialization.errors import RegistryError
+from kaspar.serialization.mock_registry import drop_mock_registry
+from kaspar.serialization.registry_client import RegistryClient
+from kaspar.serialization.registry_config import registry_config
 from kaspar.testing import Broker
 from tests.integration.rest.api import Api
 from tests.integration.rest.serving import RunningRest
@@ -21,6 +25,7 @@ UNSECURED = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 )
 TOPICS = ("hers", "his")
+REGISTRY = "mock://identities"
 
 
 def token_of(name: str) -> str:
@@ -85,6 +90,7 @@ def settings(secured: str, folder: Path, method: str) -> dict[str, str]:
     credentials.write_text("".join(f"{name}:{secret}\n" for name, secret in secrets.items()))
     return {
         "bootstrap.servers": secured,
+        "schema.registry.url": REGISTRY,
         "client.security.protocol": "SASL_PLAINTEXT",
         "client.sasl.mechanism": "PLAIN",
         "authentication.method": method,
@@ -132,6 +138,32 @@ def test_version_3_reaches_brokers_as_its_caller(callers: dict[str, Api]) -> Non
     assert [each["error_code"] for each in bob.produce("hers", record, record)] == [40301, 40301]
     refused = bob.request("DELETE", "/topics/hers")
     assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+
+
+@pytest.fixture
+def registry() -> Iterator[RegistryClient]:
+    yield RegistryClient(registry_config({"schema.registry.url": REGISTRY}))
+    drop_mock_registry("identities")
+
+
+def test_a_schema_is_registered_for_those_who_may_write_the_topic(
+    callers: dict[str, Api], registry: RegistryClient
+) -> None:
+    """Under subjects of the topic: the registry sees the proxy, not the caller."""
+    alice, bob = callers["alice"], callers["bob"]
+    schema = {"value_schema": '"int"', "records": [{"value": None}]}  # which others can read
+    value = {"type": "AVRO", "schema": '"int"', "data": None}
+    refused = bob.produce("hers", schema, "avro")
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
+    assert [each["error_code"] for each in V3(bob.client).produce("hers", {"value": value})] == [40301]
+    elsewhere = {"value": value | {"subject": "theirs-value"}}
+    assert [each["error_code"] for each in V3(alice.client).produce("hers", elsewhere)] == [40301]
+    for subject in ("hers-value", "theirs-value"):
+        with pytest.raises(RegistryError):
+            registry.latest(subject)
+    assert alice.produce("hers", schema, "avro").status_code == 200
+    assert [each["error_code"] for each in V3(alice.client).produce("hers", {"value": value})] == [200]
+    assert registry.latest("hers-value").schema.text == '"int"'
 
 
 def test_an_instance_belongs_to_its_creator(callers: dict[str, Api]) -> None:

@@ -90,6 +90,19 @@ def test_a_group_that_only_commits_is_simple(v3: V3, simple_group: str) -> None:
     assert (lag["lag"], lag["consumer_id"], lag["instance_id"], lag["client_id"]) == (0, "", None, "")
 
 
+@pytest.mark.parametrize("name", ["a/b", "a%2Fb", "50%", "é ü"])
+def test_a_group_of_any_name_is_where_its_links_lead(v3: V3, rest_broker: BrokerProcess, name: str) -> None:
+    topic = v3.create_topic(f"v3-names-{abs(hash(name))}")
+    consumer = Consumer({"bootstrap.servers": rest_broker.bootstrap, "group.id": name})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+    consumer.close()
+    (group,) = [each for each in v3.get("/consumer-groups")["data"] if each["consumer_group_id"] == name]
+    assert v3.client.get(group["metadata"]["self"]).json() == group
+    (lag,) = v3.client.get(f"{group['metadata']['self']}/lags").json()["data"]
+    assert lag["consumer_group_id"] == name
+    assert v3.client.get(lag["metadata"]["self"]).json() == lag
+
+
 def test_the_members_of_a_group_and_their_partitions(v3: V3, consumer: Consumer) -> None:
     listed = v3.get(f"/consumer-groups/{GROUP}/consumers")
     assert listed["kind"] == "KafkaConsumerList"

@@ -15,6 +15,7 @@ from kaspar.schemas.schema import SchemaType
 from kaspar.serialization.errors import RegistryError, RegistryUnavailable
 from kaspar.serialization.registry_client import SchemaText
 from kaspar.serialization.registry_config import registry_config
+from kaspar.serialization.value_processes import ValueProcesses
 from kaspar.web.identity import Scheme
 from tests.peers.small_registry import Scripted, SmallRegistry
 
@@ -71,7 +72,7 @@ def test_after_it_could_not_be_reached_records_are_shown_without_it_for_a_while(
     now = [0.0]
     with SmallRegistry() as small:
         config = registry_config({"schema.registry.url": small.url, "max.retries": "0"})
-        registry = CallersRegistry(config, monotonic=lambda: now[0])
+        registry = CallersRegistry(config, ValueProcesses(), monotonic=lambda: now[0])
         written = registry.client.register("orders-value", SchemaText(SchemaType.AVRO, SCHEMA))
         data = b"\0" + (written.id or 0).to_bytes(4) + b"\x0e"
         small.scripted.append(Scripted(503))
@@ -81,7 +82,7 @@ def test_after_it_could_not_be_reached_records_are_shown_without_it_for_a_while(
         assert registry.decode(data, None, is_key=False).value == {"id": 7}
     with SmallRegistry() as gone:
         config = registry_config({"schema.registry.url": gone.url, "max.retries": "0"})
-    registry = CallersRegistry(config, monotonic=lambda: now[0])
+    registry = CallersRegistry(config, ValueProcesses(), monotonic=lambda: now[0])
     for _ in range(3):
         with pytest.raises(RegistryUnavailable):
             registry.decode(data, None, is_key=False)
@@ -143,3 +144,19 @@ def test_wrong_values_are_refused_before_the_registry_is_asked() -> None:
         with pytest.raises(Unacceptable):
             change()
     registry.close()
+
+
+def test_large_values_are_encoded_and_decoded_by_processes() -> None:
+    with SmallRegistry() as small:
+        registries = Registries({"schema.registry.url": small.url}, identities=5)
+        registry = registries.of(SERVICE)
+        assert registry is not None
+        text = '{"type":"array","items":["null",{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}]}'
+        schema = registry.client.register("large-value", SchemaText(SchemaType.AVRO, text))
+        value = [{"R": {"a": number}} for number in range(3000)]
+        data = registry.encode(schema, None, json.dumps(value).encode())
+        found = content_of(data, schemas=registry)
+        assert (found.kind, found.value) == (Kind.AVRO, value)
+        registries.close()
+        found = content_of(data, schemas=registry)
+        assert (found.kind, found.problem) == (Kind.HEX, "The value takes too much time or memory to decode.")

@@ -241,7 +241,7 @@ def test_schema_that_takes_too_long_ends_only_its_process() -> None:
     try:
         with pytest.raises(TooComplex):
             asyncio.run(processes.do(task))
-        processes._deadline_s = 60.0
+        processes._processes.deadline_s = 60.0
         assert asyncio.run(processes.do(canonical(avro('"int"')))) == ('"int"',)
     finally:
         processes.close()

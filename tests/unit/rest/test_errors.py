@@ -1,11 +1,33 @@
 """What brokers and librdkafka refuse, as errors of the API."""
 
+import re
+from pathlib import Path
+
 import pytest
 from confluent_kafka import KafkaError
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.rest.errors import classify, from_refusal
+from kaspar.rest import errors
+from kaspar.rest.errors import ErrorKind, classify, from_refusal
 from kaspar.rest.producing import Undelivered
+from kaspar.rest.v3 import errors as v3_errors
+
+PAGE = Path(__file__).parents[3] / "docs" / "rest.md"
+
+
+def declared() -> list[ErrorKind]:
+    return [each for module in (errors, v3_errors) for each in vars(module).values() if isinstance(each, ErrorKind)]
+
+
+def test_the_page_lists_every_code_and_no_other() -> None:
+    table = PAGE.read_text().partition("### Errors")[2].partition("### ")[0]
+    listed = {int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
+    assert listed == {kind.code for kind in declared()}
+
+
+def test_a_code_begins_with_its_status() -> None:
+    exceptions = {kind.code for kind in declared() if not str(kind.code).startswith(str(kind.status))}
+    assert exceptions == {40001}
 
 
 @pytest.mark.parametrize(

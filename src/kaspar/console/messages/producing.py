@@ -14,7 +14,6 @@ from kaspar.console.problems import Unacceptable
 from kaspar.console.registries import CallersRegistry
 from kaspar.records.record import Record
 from kaspar.serialization.errors import SerializationError
-from kaspar.serialization.records import record_writer
 
 _MAX_HEADERS: Final = 1000
 _MAX_TIMESTAMP: Final = (1 << 63) - 1
@@ -72,7 +71,7 @@ class Encoding:
     def _by_schema(self, part: Part, what: str) -> bytes:
         if self.registry is None:
             raise Unacceptable("There is no schema registry: set schema.registry.url.")
-        value = _json_value(part.data, what)
+        _json_value(part.data, what)  # what is no JSON is reported as that
         client = self.registry.client
         if part.schema_id is None and not part.subject:
             raise Unacceptable(f"{what} needs a subject or the id of a schema.")
@@ -80,7 +79,7 @@ class Encoding:
             schema = (
                 client.latest(part.subject or "") if part.schema_id is None else client.schema_by_id(part.schema_id)
             )
-            return record_writer(schema, part.message).to_bytes(value)
+            return self.registry.encode(schema, part.message, part.data.encode())
         except SerializationError as problem:
             raise Unacceptable(f"{what} cannot be written by its schema: {problem}") from None
 

@@ -1,13 +1,15 @@
 """The formats with schemas: Avro, JSON Schema and Protobuf, by the schemas of a registry.
 
 What a schema prepares is kept, so the registry is asked once for each. It is asked in threads, and so are schemas
-prepared.
+prepared. Values that take more than a few milliseconds are encoded and decoded in processes.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
+import time
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,23 +21,39 @@ from kaspar.rest.errors import (
     KAFKA_AUTHORIZATION,
     REGISTRY_FAILED,
     SERIALIZATION,
+    TOO_MANY_REQUESTS,
     RestError,
 )
-from kaspar.rest.formats import EmbeddedFormat, Encoder, Headers, UndecodableRecord
+from kaspar.rest.formats import EmbeddedFormat, Headers, UndecodableRecord
 from kaspar.rest.formats.plain import NULL
 from kaspar.schemas.schema import InvalidSchema, SchemaType, format_of
-from kaspar.serialization.errors import RegistryError, SerializationError
+from kaspar.serialization.errors import InvalidValue, RegistryError, SerializationError, TooCostly
 from kaspar.serialization.records import RecordReader, RecordWriter, record_writer
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient, SchemaText
 from kaspar.serialization.subject_names import SubjectNameStrategy
+from kaspar.serialization.value_processes import PROCESSES, ValueProcesses
 
 _THREADS: Final = 8
+_DECODING_THREADS: Final = 4
+_MAX_WAITING: Final = 100
+"""Values that wait for a process."""
+REQUEST_S: Final = 10.0
+"""How long processes work for one request, or for one group of records of a stream."""
 _WRITERS: Final = 1000
 _INVALID_SCHEMA_CODE: Final = 42201
 """The registry's code, which has another meaning here."""
 
-_any: Final = msgspec.json.Decoder()
-_encode: Final = msgspec.json.Encoder().encode
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the caller of a request may register, for the topic that it writes to. The registry knows only the proxy."""
+
+    check_writable: Callable[[], Awaitable[None]]
+    """Raises RestError unless the broker lets the caller write to the topic."""
+    any_subject: bool
+    """Whether the request may name the subject."""
 
 
 class SchemaFormats:
@@ -46,9 +64,13 @@ class SchemaFormats:
     ) -> None:
         self._registry = registry
         self._strategies = {True: key_strategy, False: value_strategy}
-        self._reader = RecordReader(registry)
+        self._processes = ValueProcesses()
+        self._reader = RecordReader(registry, self._processes)
         self._writers = BoundedCache[Hashable, RecordWriter](_WRITERS)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rest-registry")
+        self._encoding = ThreadPoolExecutor(PROCESSES, thread_name_prefix="rest-encoding")
+        self._decoding = ThreadPoolExecutor(_DECODING_THREADS, thread_name_prefix="rest-decoding")
+        self._waiting = 0
 
     async def writer_by_id(
         self, schema_id: int, topic: str, *, is_key: bool, embedded: EmbeddedFormat | None = None
@@ -72,7 +94,9 @@ class SchemaFormats:
 
         return await self.writer(("id", schema_id, topic, is_key, embedded), find)
 
-    async def writer_by_text(self, text: str, embedded: EmbeddedFormat, topic: str, *, is_key: bool) -> RecordWriter:
+    async def writer_by_text(
+        self, text: str, embedded: EmbeddedFormat, topic: str, registration: Registration, *, is_key: bool
+    ) -> RecordWriter:
         """The schema is registered under the topic's subject, if it is not yet."""
         assert embedded.schema_type is not None
         schema = SchemaText(embedded.schema_type, text)
@@ -89,17 +113,24 @@ class SchemaFormats:
                 )
                 raise RestError(REGISTRY_FAILED, f"{sentence}: {error}") from None
 
-        return await self.writer(("text", schema, topic, is_key), find)
+        return await self.writer(("text", schema, topic, is_key), find, registration)
 
-    async def writer(self, key: Hashable, find: Callable[[RegistryClient], RegisteredSchema]) -> RecordWriter:
+    async def writer(
+        self,
+        key: Hashable,
+        find: Callable[[RegistryClient], RegisteredSchema],
+        registration: Registration | None = None,
+    ) -> RecordWriter:
         """A writer for the schema that `find` returns, which is called in a thread unless the writer is known by the
-        key. Raises RestError."""
+        key. One that registers schemas needs a registration. Raises RestError."""
         if (known := self._writers.get(key)) is not None:
             return known
+        if registration is not None:
+            await registration.check_writable()
 
         def prepare() -> RecordWriter:
             try:
-                return record_writer(find(self._registry))
+                return record_writer(find(self._registry), processes=self._processes)
             except SerializationError as problem:
                 raise RestError(INVALID_SCHEMA, str(problem)) from None
 
@@ -135,42 +166,109 @@ class SchemaFormats:
         except RegistryError as error:
             raise failed(error, "Error when fetching the references of a schema") from None
 
+    def encoding(self) -> "Encoding":
+        return Encoding(self._in_process)
+
+    async def _in_process(self, writer: RecordWriter, data: bytes) -> "_Timed":
+        """Raises RestError if too many values wait already."""
+        if self._waiting >= _MAX_WAITING:
+            raise RestError(TOO_MANY_REQUESTS, "Too many values wait to be encoded.")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._encoding, _timed, writer, data)
+        finally:
+            self._waiting -= 1
+
+    async def decoding(self, work: Callable[[], _Result]) -> _Result:
+        """What the function returns, which may call `decode`. It is called in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._decoding, work)
+
     def decode(self, data: bytes | None, headers: Headers, *, is_key: bool, kind: SchemaType) -> msgspec.Raw:
-        """Blocks at the first record of a schema. Raises UndecodableRecord."""
+        """Blocks at the first record of a schema, and for costly values. Raises UndecodableRecord."""
         if data is None:
             return NULL
         try:
-            value, schema = self._reader.decode(data, headers, is_key=is_key)
+            json, schema = self._reader.decode_to_json(data, headers, is_key=is_key)
         except KasparError as problem:
             raise UndecodableRecord(str(problem)) from None
         if schema.schema.type is not kind:
             raise UndecodableRecord(f"its schema {schema.id} is of type {schema.schema.type.value}")
-        return msgspec.Raw(_encode(value))
+        return msgspec.Raw(json)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._processes.close()
+        for threads in (self._encoding, self._decoding, self._threads):
+            threads.shutdown(cancel_futures=True)
         self._registry.close()
 
 
-def encoder_of(writer: RecordWriter) -> Encoder:
-    """Null needs no schema: it is a record without a key or value."""
+class _Timed(NamedTuple):
+    result: bytes | InvalidValue
+    seconds: float
 
-    def encode(raw: msgspec.Raw) -> bytes | None:
+
+def _timed(writer: RecordWriter, data: bytes) -> _Timed:
+    began = time.monotonic()
+    result: bytes | InvalidValue
+    try:
+        result = writer.slowly(data)
+    except InvalidValue as problem:
+        result = problem
+    return _Timed(result, time.monotonic() - began)
+
+
+class Encoding:
+    """Of the values of one request. What processes do for it has a limit of time."""
+
+    def __init__(self, in_process: Callable[[RecordWriter, bytes], Awaitable[_Timed]]) -> None:
+        self._in_process = in_process
+        self._left_s = REQUEST_S
+
+    async def encode(self, writer: RecordWriter, raw: msgspec.Raw) -> bytes | None:
+        """Null needs no schema: it is a record without a key or value. Raises InvalidValue and RestError."""
+        if raw == NULL:
+            return None
+        data = bytes(raw)
+        try:
+            return writer.quickly(data)
+        except TooCostly:
+            return await self._slowly(writer, data)
+
+    async def _slowly(self, writer: RecordWriter, data: bytes) -> bytes:
+        if self._left_s <= 0:
+            raise InvalidValue("The values of the request take too long to encode.")
+        result, seconds = await self._in_process(writer, data)
+        self._left_s -= seconds
+        if isinstance(result, InvalidValue):
+            raise result
+        return result
+
+
+class SchemaEncoder:
+    """An encoder for the keys or values of a request."""
+
+    def __init__(self, writer: RecordWriter, encoding: Encoding) -> None:
+        self._writer = writer
+        self._encoding = encoding
+
+    def __call__(self, raw: msgspec.Raw) -> bytes | None:
+        """Raises RestError, and TooCostly for what `slowly` is for."""
         if raw == NULL:
             return None
         try:
-            return writer.to_bytes(json_value(raw))
+            return self._writer.quickly(bytes(raw))
         except SerializationError as problem:
             raise RestError(JSON_CONVERSION, str(problem)) from None
 
-    return encode
-
-
-def json_value(raw: msgspec.Raw) -> Any:
-    try:
-        return _any.decode(raw)
-    except (msgspec.MsgspecError, RecursionError) as problem:
-        raise RestError(JSON_CONVERSION, str(problem)) from None
+    async def slowly(self, raw: msgspec.Raw) -> bytes | None:
+        """Raises RestError."""
+        try:
+            return await self._encoding.encode(self._writer, raw)
+        except SerializationError as problem:
+            raise RestError(JSON_CONVERSION, str(problem)) from None
 
 
 def failed(error: RegistryError, sentence: str) -> RestError:

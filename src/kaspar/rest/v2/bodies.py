@@ -52,6 +52,16 @@ class RawProduce(_Body):
     value_schema_id: int | None = None
 
 
+class SplitProduce(_Body):
+    """A request with very many records, which are decoded in groups."""
+
+    records: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
+    key_schema: str | None = None
+    key_schema_id: int | None = None
+    value_schema: str | None = None
+    value_schema_id: int | None = None
+
+
 class PartitionOffset(msgspec.Struct, gc=False):
     partition: int | None
     offset: int | None
@@ -164,6 +174,7 @@ def decoder(body: type[Any]) -> msgspec.json.Decoder[Any]:
 
 BINARY_PRODUCE: Final[msgspec.json.Decoder[BinaryProduce]] = decoder(BinaryProduce)
 RAW_PRODUCE: Final[msgspec.json.Decoder[RawProduce]] = decoder(RawProduce)
+SPLIT_PRODUCE: Final[msgspec.json.Decoder[SplitProduce]] = decoder(SplitProduce)
 CREATE_INSTANCE: Final[msgspec.json.Decoder[CreateInstance]] = decoder(CreateInstance)
 SUBSCRIPTION: Final[msgspec.json.Decoder[Subscription]] = decoder(Subscription)
 PARTITIONS: Final[msgspec.json.Decoder[Partitions]] = decoder(Partitions)

@@ -4,8 +4,9 @@ A record that is not of its format is refused by itself, beside others that are 
 its format, the whole request is, with the status that Confluent's proxy has for it.
 """
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,26 +20,29 @@ from kaspar.rest.errors import (
     KAFKA_AUTHORIZATION,
     KEY_SCHEMA_MISSING,
     PARTITION_NOT_FOUND,
-    UNPROCESSABLE,
     VALUE_SCHEMA_MISSING,
-    ErrorKind,
     RestError,
 )
 from kaspar.rest.formats import EmbeddedFormat, Encoder
-from kaspar.rest.formats.by_schema import encoder_of
+from kaspar.rest.formats.by_schema import Encoding, Registration, SchemaEncoder
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
-from kaspar.rest.http import decode_body, json_response
-from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
+from kaspar.rest.http import JsonParts, encode
+from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered, WaitForOutcomes
 from kaspar.rest.v2 import bodies
 from kaspar.rest.v2.content_types import produced_format, response_type
 from kaspar.rest.v2.paths import partition_of
+from kaspar.rest.v2.record_groups import RawGroups, binary_groups, raw_groups
+from kaspar.serialization.errors import TooCostly
+from kaspar.serialization.records import RecordWriter
+from kaspar.web.turns import Turn
 
 _NOT_RETRIABLE: Final = 1
 _RETRIABLE: Final = 2
 _WHOLE_REQUEST: Final = (KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION)
 """Confluent's proxy gives their codes to records, and the response their status."""
-_AT_ONCE: Final = 100
-"""Records that are encoded by a schema before other requests have their turn."""
+_STATUSES: Final[dict[int | None, int]] = {kind.code: kind.status for kind in _WHOLE_REQUEST}
+_GROUPS_UNDER_WAY: Final = 20
+_OFFSETS: Final = b'{"offsets":['
 
 
 class ProduceEndpoint:
@@ -55,8 +59,7 @@ class ProduceEndpoint:
             if "partition" in request.path_params:
                 partition = partition_of(request)
                 await self._check_partition(identity, topic, partition)
-            response = await self._produce(identity, embedded, topic, partition, body)
-        return json_response(response, media_type=media_type, status=_status(response))
+            return await self._produce(identity, embedded, topic, partition, body, media_type)
 
     async def _check_partition(self, identity: Identity, topic: str, partition: int) -> None:
         count = await self._context.topics.partition_count(identity, topic)
@@ -64,72 +67,89 @@ class ProduceEndpoint:
             raise RestError(PARTITION_NOT_FOUND)
 
     async def _produce(
-        self, identity: Identity, embedded: EmbeddedFormat, topic: str, partition: int | None, body: bytes
-    ) -> bodies.ProduceResponse:
+        self,
+        identity: Identity,
+        embedded: EmbeddedFormat,
+        topic: str,
+        partition: int | None,
+        body: bytes,
+        media_type: str,
+    ) -> Response:
         default = -1 if partition is None else partition
-        if embedded is EmbeddedFormat.BINARY and (ready := _binary_records(body, default)) is not None:
-            return _response(await self._context.producers.produce(identity, topic, ready))
-        request = decode_body(bodies.RAW_PRODUCE, body)
-        records = _checked(request.records)
+        turn = self._context.turns.begin()
+        written = _Written(turn)
+        submit = partial(self._context.producers.submit, identity, topic)
+        if embedded is EmbeddedFormat.BINARY and (ready := await binary_groups(body, default, turn)) is not None:
+            for outgoing in ready:
+                await written.add(outgoing, submit)
+            return await written.response(_Schemas(None, None), media_type)
+        request, groups = await raw_groups(body, turn)
         await self._context.topics.partition_count(identity, topic)  # an unknown topic registers no schema
         schemas = _Schemas(None, None)
+        encode_key: Encoder
+        encode_value: Encoder
         if embedded.schema_type is None:
-            encode = encode_binary if embedded is EmbeddedFormat.BINARY else encode_json
-            encoded = await _encoded(records, encode, encode, default)
+            encode_key = encode_value = encode_binary if embedded is EmbeddedFormat.BINARY else encode_json
         else:
-            schemas = await self._schemas(embedded, topic, request, records)
-            encoded = await _encoded(records, schemas.key or _nothing, schemas.value or _nothing, default)
-        outcomes = await self._outcomes(identity, topic, encoded)
-        return _response(outcomes, key_schema_id=schemas.key_id, value_schema_id=schemas.value_id)
+            schemas = await self._schemas(embedded, topic, identity, request, groups, turn)
+            encode_key, encode_value = schemas.key or _nothing, schemas.value or _nothing
+        for group in groups:
+            await written.add(await _encoded(group, encode_key, encode_value, default, turn), submit)
+        return await written.response(schemas, media_type)
 
     async def _schemas(
         self,
         embedded: EmbeddedFormat,
         topic: str,
-        request: bodies.RawProduce,
-        records: Sequence[bodies.RawRecord],
+        identity: Identity,
+        request: bodies.RawProduce | bodies.SplitProduce,
+        groups: RawGroups,
+        turn: Turn,
     ) -> "_Schemas":
         """Raises RestError if there are keys or values, and no schema for them."""
-        if not _has_schema(request.key_schema, request.key_schema_id) and any(each.key != NULL for each in records):
-            raise RestError(KEY_SCHEMA_MISSING)
-        if not _has_schema(request.value_schema, request.value_schema_id) and any(
-            each.value != NULL for each in records
-        ):
-            raise RestError(VALUE_SCHEMA_MISSING)
-        key = await self._schema(embedded, topic, request.key_schema, request.key_schema_id, is_key=True)
-        value = await self._schema(embedded, topic, request.value_schema, request.value_schema_id, is_key=False)
-        return _Schemas(key, value)
+        needs_key = not _has_schema(request.key_schema, request.key_schema_id)
+        needs_value = not _has_schema(request.value_schema, request.value_schema_id)
+        for group in groups:
+            if turn.is_over:
+                await turn.next()
+            if needs_key and any(each.key != NULL for each in group):
+                raise RestError(KEY_SCHEMA_MISSING)
+            if needs_value and any(each.value != NULL for each in group):
+                raise RestError(VALUE_SCHEMA_MISSING)
+        writer = partial(self._writer, embedded, topic, self._context.registration(identity, topic))
+        key = await writer(request.key_schema, request.key_schema_id, is_key=True)
+        value = await writer(request.value_schema, request.value_schema_id, is_key=False)
+        encoding = self._context.schemas.encoding()
+        return _Schemas(_schema(key, encoding), _schema(value, encoding))
 
-    async def _schema(
-        self, embedded: EmbeddedFormat, topic: str, text: str | None, schema_id: int | None, *, is_key: bool
-    ) -> "_Schema | None":
+    async def _writer(
+        self,
+        embedded: EmbeddedFormat,
+        topic: str,
+        registration: Registration,
+        text: str | None,
+        schema_id: int | None,
+        *,
+        is_key: bool,
+    ) -> RecordWriter | None:
         schemas = self._context.schemas
         if schema_id is not None:
-            writer = await schemas.writer_by_id(schema_id, topic, is_key=is_key, embedded=embedded)
-        elif text is not None:
-            writer = await schemas.writer_by_text(text, embedded, topic, is_key=is_key)
-        else:
-            return None
-        assert writer.schema.id is not None
-        return _Schema(encoder_of(writer), writer.schema.id)
-
-    async def _outcomes(
-        self, identity: Identity, topic: str, encoded: Sequence[OutgoingRecord | RestError]
-    ) -> list[Outcome]:
-        """Of all records, those included that could not be encoded."""
-        sent = [each for each in encoded if isinstance(each, OutgoingRecord)]
-        if not sent:
-            raise next(each for each in encoded if isinstance(each, RestError))
-        produced = iter(await self._context.producers.produce(identity, topic, sent))
-        return [
-            next(produced) if isinstance(each, OutgoingRecord) else Undelivered(each.kind, each.message)
-            for each in encoded
-        ]
+            return await schemas.writer_by_id(schema_id, topic, is_key=is_key, embedded=embedded)
+        if text is not None:
+            return await schemas.writer_by_text(text, embedded, topic, registration, is_key=is_key)
+        return None
 
 
 class _Schema(msgspec.Struct, frozen=True):
     encode: Encoder
     id: int
+
+
+def _schema(writer: RecordWriter | None, encoding: Encoding) -> _Schema | None:
+    if writer is None:
+        return None
+    assert writer.schema.id is not None
+    return _Schema(SchemaEncoder(writer, encoding), writer.schema.id)
 
 
 class _Schemas(msgspec.Struct, frozen=True):
@@ -153,34 +173,6 @@ class _Schemas(msgspec.Struct, frozen=True):
         return None if self.of_values is None else self.of_values.id
 
 
-def _binary_records(body: bytes, partition: int) -> list[OutgoingRecord] | None:
-    """The quick way; None if anything about the body is not as it should be."""
-    try:
-        records = bodies.BINARY_PRODUCE.decode(body).records
-        str(body, "utf-8")
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return None
-    if not records:
-        return None
-    ready = []
-    for record in records:
-        where = record.partition
-        if where is None:
-            where = partition
-        elif where < 0:
-            return None
-        ready.append(OutgoingRecord(record.key, record.value, where))
-    return ready
-
-
-def _checked(records: list[bodies.RawRecord] | None) -> list[bodies.RawRecord]:
-    if not records:
-        raise RestError(UNPROCESSABLE, "records must not be empty")
-    if any(each.partition is not None and each.partition < 0 for each in records):
-        raise RestError(UNPROCESSABLE, "partition must be greater than or equal to 0")
-    return records
-
-
 def _has_schema(text: str | None, schema_id: int | None) -> bool:
     return text is not None or schema_id is not None
 
@@ -192,38 +184,99 @@ def _nothing(raw: msgspec.Raw) -> bytes | None:
 
 
 async def _encoded(
-    records: Sequence[bodies.RawRecord], encode_key: Encoder, encode_value: Encoder, partition: int
+    records: Sequence[bodies.RawRecord], encode_key: Encoder, encode_value: Encoder, partition: int, turn: Turn
 ) -> list[OutgoingRecord | RestError]:
     encoded: list[OutgoingRecord | RestError] = []
-    for index, record in enumerate(records):
-        if index and index % _AT_ONCE == 0:
-            await asyncio.sleep(0)
+    for record in records:
+        if turn.is_over:
+            await turn.next()
         where = partition if record.partition is None else record.partition
         try:
-            encoded.append(OutgoingRecord(encode_key(record.key), encode_value(record.value), where))
+            try:
+                outgoing = OutgoingRecord(encode_key(record.key), encode_value(record.value), where)
+            except TooCostly:
+                key, value = await _slowly(encode_key, record.key), await _slowly(encode_value, record.value)
+                outgoing = OutgoingRecord(key, value, where)
         except RestError as problem:
             encoded.append(problem)
+        else:
+            encoded.append(outgoing)
     return encoded
 
 
-def _response(
-    outcomes: Iterable[Outcome], *, key_schema_id: int | None = None, value_schema_id: int | None = None
-) -> bodies.ProduceResponse:
-    offsets = [
-        bodies.PartitionOffset(each.partition, each.offset)
-        if isinstance(each, Delivered)
-        else bodies.PartitionOffset(None, None, _code_of(each), each.message)
-        for each in outcomes
-    ]
-    return bodies.ProduceResponse(offsets, key_schema_id, value_schema_id)
+async def _slowly(encode: Encoder, raw: msgspec.Raw) -> bytes | None:
+    return await encode.slowly(raw) if isinstance(encode, SchemaEncoder) else encode(raw)
+
+
+class _Written:
+    """What has been written of a request, in the order of its records."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._under_way: deque[tuple[Sequence[OutgoingRecord | RestError], WaitForOutcomes | None]] = deque()
+        self._parts: list[bytes] = []
+        self._status = 200
+        self._refusal: RestError | None = None
+        """Of the first record that cannot be written."""
+        self._is_any_sent = False
+
+    async def add(
+        self,
+        encoded: Sequence[OutgoingRecord | RestError],
+        submit: Callable[[Sequence[OutgoingRecord]], Awaitable[WaitForOutcomes]],
+    ) -> None:
+        """Raises RestError if a producer refuses the first records of a request."""
+        if self._turn.is_over:
+            await self._turn.next()
+        sent = [each for each in encoded if isinstance(each, OutgoingRecord)]
+        if len(sent) < len(encoded):
+            self._refusal = self._refusal or next(each for each in encoded if isinstance(each, RestError))
+        wait = None
+        if sent:
+            try:
+                wait = await submit(sent)
+            except RestError as refusal:
+                if not self._is_any_sent:
+                    raise
+                encoded = [refusal if isinstance(each, OutgoingRecord) else each for each in encoded]
+            self._is_any_sent = True
+        self._under_way.append((encoded, wait))
+        if len(self._under_way) > _GROUPS_UNDER_WAY:
+            await self._finish_first()
+
+    async def response(self, schemas: "_Schemas", media_type: str) -> Response:
+        """Raises RestError if no record could be encoded."""
+        if not self._is_any_sent:
+            assert self._refusal is not None
+            raise self._refusal
+        while self._under_way:
+            await self._finish_first()
+        # An empty response has everything that follows the offsets, too.
+        rest = encode(bodies.ProduceResponse([], schemas.key_id, schemas.value_id))
+        parts = [_OFFSETS, *self._parts, rest[len(_OFFSETS) :]]
+        return JsonParts(parts, media_type=media_type, status=self._status)
+
+    async def _finish_first(self) -> None:
+        if self._turn.is_over:
+            await self._turn.next()
+        encoded, wait = self._under_way.popleft()
+        produced = iter(await wait() if wait is not None else ())
+        offsets = [
+            _offset(next(produced) if isinstance(each, OutgoingRecord) else Undelivered(each.kind, each.message))
+            for each in encoded
+        ]
+        if self._status == 200:
+            self._status = next((_STATUSES[each.error_code] for each in offsets if each.error_code in _STATUSES), 200)
+        self._parts.append((b"," if self._parts else b"") + encode(offsets)[1:-1])
+
+
+def _offset(outcome: Outcome) -> bodies.PartitionOffset:
+    if isinstance(outcome, Delivered):
+        return bodies.PartitionOffset(outcome.partition, outcome.offset)
+    return bodies.PartitionOffset(None, None, _code_of(outcome), outcome.message)
 
 
 def _code_of(outcome: Undelivered) -> int:
     if outcome.kind in _WHOLE_REQUEST:
         return outcome.kind.code
     return _RETRIABLE if outcome.is_retriable else _NOT_RETRIABLE
-
-
-def _status(response: bodies.ProduceResponse) -> int:
-    codes: dict[int | None, ErrorKind] = {kind.code: kind for kind in _WHOLE_REQUEST}
-    return next((codes[each.error_code].status for each in response.offsets if each.error_code in codes), 200)

@@ -1,6 +1,5 @@
 """GET /consumers/{group}/instances/{instance}/records: records of an instance, in its format."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ from kaspar.rest.context import RestContext
 from kaspar.rest.errors import REGISTRY_FAILED, RestError
 from kaspar.rest.formats import EmbeddedFormat, Headers, UndecodableRecord
 from kaspar.rest.formats.plain import decode_binary, decode_json
-from kaspar.rest.http import json_response
+from kaspar.rest.http import JsonParts, encode, json_response
 from kaspar.rest.v2 import bodies
 from kaspar.rest.v2.content_types import records_type
 from kaspar.rest.v2.paths import number_of
@@ -21,8 +20,8 @@ from kaspar.rest.v2.paths import number_of
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-_AT_ONCE: Final = 500
-"""Records that are decoded before other requests have their turn."""
+_GROUP_RECORDS: Final = 500
+_GROUP_BYTES: Final = 64 * 1024
 
 _Decode = Callable[["Message"], bodies.ConsumedRecord]
 
@@ -39,15 +38,15 @@ class RecordsEndpoint:
         limits = self._limits(instance, number_of(request, "timeout"), number_of(request, "max_bytes"))
         await self._context.consumers.refresh(instance)
         messages = await instance.read(limits, request.is_disconnected)
-        records, problem = await self._decoded(instance.options.format, messages)
+        array, problem = await self._decoded(instance.options.format, messages)
         if await request.is_disconnected():  # somebody else may read them
             await instance.give_back(messages)
             return json_response([], media_type=media_type)
-        await instance.give_back(messages[len(records) :])
-        if problem is not None and not records:
+        await instance.give_back(messages[array.count :])
+        if problem is not None and not array.count:
             raise problem
-        await instance.deliver(messages[: len(records)])
-        return json_response(records, media_type=media_type)
+        await instance.deliver(messages[: array.count])
+        return JsonParts(array.parts(), media_type=media_type)
 
     def _limits(self, instance: ConsumerInstance, timeout_ms: int, max_bytes: int) -> ReadLimits:
         settings = self._context.config.settings
@@ -62,19 +61,18 @@ class RecordsEndpoint:
 
     async def _decoded(
         self, embedded: EmbeddedFormat, messages: "Sequence[Message]"
-    ) -> tuple[list[bodies.ConsumedRecord], RestError | None]:
+    ) -> "tuple[_RecordArray, RestError | None]":
         """Those up to the first that is not of the format, and what is wrong with that one."""
+        decode, array = self._decoder(embedded), _RecordArray()
         if embedded.schema_type is not None:  # asks the registry
-            return await asyncio.to_thread(_decode_all, self._decoder(embedded), messages)
-        decode = self._decoder(embedded)
-        decoded: list[bodies.ConsumedRecord] = []
-        for start in range(0, len(messages), _AT_ONCE):
-            part, problem = _decode_all(decode, messages[start : start + _AT_ONCE])
-            decoded += part
-            if problem is not None:
-                return decoded, problem
-            await asyncio.sleep(0)
-        return decoded, None
+            return array, await self._context.schemas.decoding(lambda: _decode_all(decode, messages, array))
+        turn = self._context.turns.begin()
+        for message in messages:
+            if turn.is_over:
+                await turn.next()
+            if (problem := _decode_one(decode, message, array)) is not None:
+                return array, problem
+        return array, None
 
     def _decoder(self, embedded: EmbeddedFormat) -> _Decode:
         schema_type = embedded.schema_type
@@ -90,18 +88,50 @@ class RecordsEndpoint:
         return decode
 
 
-def _decode_all(decode: _Decode, messages: "Sequence[Message]") -> tuple[list[bodies.ConsumedRecord], RestError | None]:
-    decoded: list[bodies.ConsumedRecord] = []
+class _RecordArray:
+    """JSON of records, which is encoded a few records at a time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._parts: list[bytes] = []
+        self._group: list[bodies.ConsumedRecord] = []
+        self._size = 0
+
+    def add(self, record: bodies.ConsumedRecord) -> None:
+        self.count += 1
+        self._group.append(record)
+        self._size += memoryview(record.key).nbytes + memoryview(record.value).nbytes
+        if len(self._group) >= _GROUP_RECORDS or self._size >= _GROUP_BYTES:
+            self._encode()
+
+    def parts(self) -> list[bytes]:
+        if self._group:
+            self._encode()
+        return [b"[", *self._parts, b"]"]
+
+    def _encode(self) -> None:
+        self._parts.append((b"," if self._parts else b"") + encode(self._group)[1:-1])
+        self._group, self._size = [], 0
+
+
+def _decode_all(decode: _Decode, messages: "Sequence[Message]", array: _RecordArray) -> RestError | None:
     for message in messages:
-        try:
-            decoded.append(decode(message))
-        except UndecodableRecord as problem:
-            sentence = (
-                f"Error deserializing record for partition {message.topic()}-{message.partition()} at offset "
-                f"{message.offset()}: {problem}. If needed, please seek past the record to continue consumption."
-            )
-            return decoded, RestError(REGISTRY_FAILED, sentence)
-    return decoded, None
+        if (problem := _decode_one(decode, message, array)) is not None:
+            return problem
+    return None
+
+
+def _decode_one(decode: _Decode, message: "Message", array: _RecordArray) -> RestError | None:
+    """Adds the record, or returns what is wrong with it."""
+    try:
+        array.add(decode(message))
+    except UndecodableRecord as problem:
+        sentence = (
+            f"Error deserializing record for partition {message.topic()}-{message.partition()} at offset "
+            f"{message.offset()}: {problem}. If needed, please seek past the record to continue consumption."
+        )
+        return RestError(REGISTRY_FAILED, sentence)
+    return None
 
 
 def _record(message: "Message", decode: Callable[[bytes | None, bool], msgspec.Raw]) -> bodies.ConsumedRecord:

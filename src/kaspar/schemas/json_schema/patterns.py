@@ -14,7 +14,7 @@ import re2
 
 from kaspar.schemas.json_schema.backtracking import UncheckablePattern, compiled
 
-__all__ = ["UncheckablePattern", "matches", "problem_with"]
+__all__ = ["UncheckablePattern", "backtracks", "matches", "problem_with"]
 
 MAX_CHARACTERS: Final = 10_000
 _KNOWN_PATTERNS: Final = 1024
@@ -53,6 +53,12 @@ def matches(pattern: str, text: str) -> bool:
     if isinstance(outcome, str):
         raise UncheckablePattern(f"The pattern {pattern[:100]!r} cannot be matched: {outcome}")
     return outcome(text)
+
+
+@functools.lru_cache(_KNOWN_PATTERNS)
+def backtracks(pattern: str) -> bool:
+    """Whether the time it takes is not proportional to the text."""
+    return isinstance(_in_proportion(pattern), str)
 
 
 @functools.lru_cache(_KNOWN_PATTERNS)

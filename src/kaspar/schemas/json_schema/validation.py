@@ -1,10 +1,11 @@
 """Checks values against a parsed schema, as Confluent's JSON Schema serializer does before it writes them.
 
 Formats are annotations and are not checked. Strangers write schemas and values, so the work is bounded: the number of
-subschemas that are tried on a value, and the depth. Patterns are matched in time proportional to the text.
+subschemas and patterns that are tried on a value, and the depth. Patterns are matched in time proportional to the text,
+or within a bound of steps.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,22 +29,32 @@ from kaspar.schemas.json_schema.nodes import (
     StringSchema,
 )
 from kaspar.schemas.json_schema.parsing import JsonSchema
-from kaspar.schemas.json_schema.patterns import UncheckablePattern, matches
+from kaspar.schemas.json_schema.patterns import UncheckablePattern, backtracks, matches
 from kaspar.schemas.json_schema.scalar_values import number_problem, string_problem
 from kaspar.schemas.json_schema.values import identity
 
-MAX_STEPS: Final = 500_000
+MAX_STEPS: Final = 100_000
+"""About 0.4 seconds."""
+_STEPS_AT_ONCE: Final = 8
+"""Before it is asked whether to stop."""
+
+ShouldStop = Callable[[], bool]
 
 
 class InvalidValue(KasparError):
     """The value does not fit the schema, or it cannot be found out whether it does."""
 
 
-def check_value(schema: JsonSchema, value: object) -> None:
+class Stopped(KasparError):
+    """The check was not finished."""
+
+
+def check_value(schema: JsonSchema, value: object, should_stop: ShouldStop | None = None) -> None:
     """Values are those of `json`: dicts with names that are strings, lists, strings, numbers (also decimals), booleans
-    and None. Raises InvalidValue with the place of the first problem."""
+    and None. Raises InvalidValue with the place of the first problem. With `should_stop`, which is asked again and
+    again, also Stopped; it is raised, too, for patterns that can take long by themselves."""
     try:
-        failure = _Check().failure(schema.root, value, None)
+        failure = _Check(should_stop).failure(schema.root, value, None)
     except RecursionError:
         raise InvalidValue("The value, or the schema, is nested too deeply to check it") from None
     except UncheckablePattern as error:
@@ -79,16 +90,30 @@ class _Evaluated:
 class _Check:
     """Of one value."""
 
-    def __init__(self) -> None:
+    def __init__(self, should_stop: ShouldStop | None) -> None:
         self._steps = 0
+        self._should_stop = should_stop
+        self._next_stop = MAX_STEPS if should_stop is None else _STEPS_AT_ONCE
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > self._next_stop:
+            self._maybe_stop()
+
+    def _maybe_stop(self) -> None:
+        if self._steps > MAX_STEPS:
+            raise InvalidValue("The value takes too many steps to check")
+        if self._should_stop is not None and self._should_stop():
+            raise Stopped
+        self._next_stop = min(self._steps + _STEPS_AT_ONCE, MAX_STEPS)
 
     def failure(self, schema: Schema, value: object, outer: _Evaluated | None) -> _Failure | None:
         """Of a whole schema. `outer` learns what it has evaluated, if the value fits."""
         self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise InvalidValue("The value takes too many steps to check")
+        if self._steps > self._next_stop:
+            self._maybe_stop()
         if isinstance(schema, _LEAVES):
-            return _leaf_failure(schema, value)
+            return self._leaf(schema, value)
         evaluated = _Evaluated()
         found = self._part(schema, value, evaluated) or self._unevaluated(schema, value, evaluated)
         if found is None and outer is not None:
@@ -116,7 +141,12 @@ class _Check:
                 fits = self.failure(schema.negated.schema, value, None) is None
                 return _Failure("fits the schema that it must not fit") if fits else None
             case _:
-                return _leaf_failure(schema, value)
+                return self._leaf(schema, value)
+
+    def _leaf(self, schema: Schema, value: object) -> _Failure | None:
+        if isinstance(schema, StringSchema) and schema.pattern is not None:
+            self._before_match(schema.pattern)
+        return _leaf_failure(schema, value)
 
     def _combined(self, schema: CombinedSchema, value: object, evaluated: _Evaluated) -> _Failure | None:
         if schema.generated:
@@ -154,7 +184,7 @@ class _Check:
         return None
 
     def _member(self, schema: ObjectSchema, name: str, value: object, evaluated: _Evaluated) -> _Failure | None:
-        schemas = [link.schema for pattern, link in schema.patterns.items() if matches(pattern, name)]
+        schemas = [link.schema for pattern, link in schema.patterns.items() if self._matches(pattern, name)]
         if name in schema.properties:
             schemas.append(schema.properties[name].schema)
         if not schemas and not schema.allows_additional:
@@ -166,6 +196,15 @@ class _Check:
         if schema.property_names is not None and (found := self.failure(schema.property_names.schema, name, None)):
             return _Failure(f"the name {found.problem}")
         return self._first(schemas, value)
+
+    def _matches(self, pattern: str, name: str) -> bool:
+        self._step()
+        self._before_match(pattern)
+        return matches(pattern, name)
+
+    def _before_match(self, pattern: str) -> None:
+        if self._should_stop is not None and backtracks(pattern):
+            raise Stopped
 
     def _first(self, schemas: Iterable[Schema], value: object) -> _Failure | None:
         for schema in schemas:

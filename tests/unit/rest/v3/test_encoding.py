@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kaspar.rest.errors import RestError
-from kaspar.rest.formats.by_schema import SchemaFormats
+from kaspar.rest.errors import KAFKA_AUTHORIZATION, RestError
+from kaspar.rest.formats.by_schema import Registration, SchemaFormats
+from kaspar.rest.json_values import MAX_DEPTH
 from kaspar.rest.v3.producing.bodies import RECORD, WrittenData
 from kaspar.rest.v3.producing.encoding import EncodedRecord, RecordEncoder
-from kaspar.rest.v3.producing.json_values import MAX_DEPTH
 from kaspar.schemas.schema import SchemaType
+from kaspar.serialization.errors import RegistryError
 from kaspar.serialization.mock_registry import drop_mock_registry
 from kaspar.serialization.registry_client import RegistryClient, SchemaText
 from kaspar.serialization.registry_config import registry_config
@@ -20,6 +21,9 @@ from kaspar.serialization.subject_names import record_name, topic_name
 
 ORDER = '{"type":"record","name":"Order","namespace":"shop","fields":[{"name":"n","type":"int"}]}'
 PROTO = 'syntax = "proto3"; message Order { int32 n = 1; }'
+
+
+NO_REGISTRATION = Registration(lambda: asyncio.sleep(0), any_subject=False)
 
 
 class Clock:
@@ -31,13 +35,21 @@ class Clock:
 
 
 class Encoder:
-    def __init__(self) -> None:
+    def __init__(self, *, any_subject: bool = True) -> None:
         self.registry = RegistryClient(
             registry_config({"schema.registry.url": "mock://v3", "latest.cache.ttl.sec": "0"})
         )
         self.clock = Clock()
         self.schemas = SchemaFormats(self.registry, key_strategy=topic_name, value_strategy=topic_name)
-        self._encoder = RecordEncoder(self.schemas, "orders", monotonic=self.clock)
+        self.checks = 0
+        self.refusal_to_write: RestError | None = None
+        registration = Registration(self._check_writable, any_subject=any_subject)
+        self._encoder = RecordEncoder(self.schemas, "orders", registration, monotonic=self.clock)
+
+    async def _check_writable(self) -> None:
+        self.checks += 1
+        if self.refusal_to_write is not None:
+            raise self.refusal_to_write
 
     def encode(self, record: dict[str, Any]) -> EncodedRecord:
         return asyncio.run(self._encoder.encode(RECORD.decode(msgspec.json.encode(record))))
@@ -206,7 +218,7 @@ def test_the_default_strategy_may_need_the_schema() -> None:
     registry = RegistryClient(registry_config({"schema.registry.url": "mock://v3"}))
     schemas = SchemaFormats(registry, key_strategy=topic_name, value_strategy=record_name)
     with pytest.raises(RestError, match="Cannot use default schema_subject_strategy without schema_id or schema"):
-        asyncio.run(RecordEncoder(schemas, "orders").encode(RECORD.decode(b'{"value":{"data":1}}')))
+        asyncio.run(RecordEncoder(schemas, "orders", NO_REGISTRATION).encode(RECORD.decode(b'{"value":{"data":1}}')))
     asyncio.run(schemas.close())
     drop_mock_registry("v3")
 
@@ -234,3 +246,45 @@ def test_the_deepest_json_that_a_stream_may_have_can_be_written(encoder: Encoder
     deep = b"[" * (MAX_DEPTH - 2) + b"]" * (MAX_DEPTH - 2)
     record = RECORD.decode(b'{"value":{"type":"JSON","data":' + deep + b"}}")
     assert asyncio.run(encoder._encoder.encode(record)).record.value == deep
+
+
+def test_a_schema_is_registered_only_for_a_caller_who_may_write(encoder: Encoder) -> None:
+    encoder.refusal_to_write = RestError(KAFKA_AUTHORIZATION, "no")
+    record = {"value": {"type": "AVRO", "schema": ORDER, "data": {"n": 1}}}
+    assert encoder.refusal(record) == (40301, "no")
+    with pytest.raises(RegistryError):
+        encoder.registry.latest("orders-value")
+    encoder.refusal_to_write = None
+    encoder.encode(record)
+    encoder.encode(record)
+    assert encoder.checks == 2, "it is not asked again for a schema that is registered"
+
+
+OTHER_SUBJECTS = [{"subject": "theirs"}, {"subject_name_strategy": "RECORD_NAME"}]
+
+
+@pytest.mark.parametrize("named", OTHER_SUBJECTS)
+def test_a_caller_may_not_register_under_a_subject_of_others(named: dict[str, str]) -> None:
+    encoder = Encoder(any_subject=False)
+    try:
+        value = {"type": "AVRO", "schema": ORDER, "data": {"n": 1}}
+        subject = named.get("subject", "shop.Order")
+        code, message = encoder.refusal({"value": value | named})
+        assert (code, message) == (40301, f"The caller may not register a schema under the subject {subject}.")
+        with pytest.raises(RegistryError):
+            encoder.registry.latest(subject)
+        encoder.register(subject)
+        assert encoder.value(**value, **named)[0] == b"\0\0\0\0\1\2", "one that is registered can be used"
+        assert encoder.value(**value)[0] == b"\0\0\0\0\1\2"
+        assert encoder.value(**value, subject_name_strategy="TOPIC_RECORD_NAME")[0] == b"\0\0\0\0\1\2"
+    finally:
+        asyncio.run(encoder.schemas.close())
+        drop_mock_registry("v3")
+
+
+def test_headers_count_as_memory(encoder: Encoder) -> None:
+    bare = encoder.encode({"value": {"type": "STRING", "data": "x" * 10}})
+    assert bare.size == 10
+    headers = [{"name": "n" * 100, "value": "AAAA"}, {"name": ""}]
+    assert encoder.encode({"headers": headers}).size >= 103
+    assert encoder.encode({"headers": [{"name": ""}] * 1000}).size > 50_000, "empty ones take memory, too"

@@ -15,6 +15,7 @@ from kaspar.rest.http import BodyBudget
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.v3.endpoint import Call
 from kaspar.rest.v3.producing.stream import RecordStream
+from kaspar.web.turns import Turns
 from tests.unit.rest.test_batch import in_event_loop
 
 WAIT_S = 5.0
@@ -65,7 +66,12 @@ class Client:
         settings = SimpleNamespace(kaspar_http_max_body_bytes=LIMIT)
         self.bodies = BodyBudget(BUDGET)
         context = SimpleNamespace(
-            config=SimpleNamespace(settings=settings), producers=self.producers, bodies=self.bodies, schemas=None
+            config=SimpleNamespace(settings=settings),
+            producers=self.producers,
+            bodies=self.bodies,
+            schemas=SimpleNamespace(encoding=lambda: None),
+            turns=Turns(),
+            registration=lambda identity, topic: None,
         )
         call = SimpleNamespace(context=context, topic="t", cluster_id="c", identity=SERVICE)
         self._stream = RecordStream(cast(Call, call))

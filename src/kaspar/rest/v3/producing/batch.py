@@ -37,9 +37,13 @@ async def _produce(call: Call) -> Response:
 
 
 async def _prepared(call: Call, entries: Sequence[BatchEntry]) -> list[Prepared]:
-    encoder = RecordEncoder(call.context.schemas, call.topic)
+    registration = call.context.registration(call.identity, call.topic)
+    encoder = RecordEncoder(call.context.schemas, call.topic, registration)
+    turn = call.context.turns.begin()
     prepared: list[Prepared] = []
     for entry in entries:
+        if turn.is_over:
+            await turn.next()
         try:
             prepared.append(await encoder.encode(entry))
         except RestError as problem:

@@ -12,11 +12,12 @@ from kaspar.base.bounded_cache import BoundedCache
 from kaspar.rest.errors import (
     BAD_REQUEST,
     INVALID_SCHEMA,
+    KAFKA_AUTHORIZATION,
     PARTITION_NOT_FOUND,
     RestError,
 )
 from kaspar.rest.formats import Encoder
-from kaspar.rest.formats.by_schema import SchemaFormats, failed, json_value
+from kaspar.rest.formats.by_schema import Registration, SchemaFormats, failed
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
 from kaspar.rest.producing import OutgoingRecord
 from kaspar.rest.v3.errors import refused_record
@@ -35,6 +36,8 @@ from kaspar.serialization.subject_names import (
 _LATEST_S: Final = 1.0
 """How long the latest version of a subject is used without a look at what the registry's client knows."""
 _LATEST: Final = 1000
+_HEADER_OVERHEAD: Final = 150
+"""The objects of a header."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NOT_FOUND: Final = 404
@@ -62,7 +65,9 @@ class EncodedRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.record.key or b"") + len(self.record.value or b"")
+        """How much memory it takes, about."""
+        headers = sum(len(name) + len(value or b"") + _HEADER_OVERHEAD for name, value in self.record.headers or ())
+        return len(self.record.key or b"") + len(self.record.value or b"") + headers
 
 
 class _Part(NamedTuple):
@@ -85,10 +90,23 @@ _PLAIN: Final[dict[str | None, Encoder]] = {"BINARY": encode_binary, "JSON": enc
 class RecordEncoder:
     """For the records of one topic."""
 
-    def __init__(self, schemas: SchemaFormats, topic: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        schemas: SchemaFormats,
+        topic: str,
+        registration: Registration,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._schemas = schemas
         self._topic = topic
+        self._registration = registration
+        self.begin_group()
         self._latest = BoundedCache[str, RecordWriter](_LATEST, lifetime_s=_LATEST_S, monotonic=monotonic)
+
+    def begin_group(self) -> None:
+        """Of records that share a limit of time."""
+        self._encoding = self._schemas.encoding()
 
     async def encode(self, record: Record) -> EncodedRecord:
         """Raises RestError."""
@@ -122,12 +140,10 @@ class RecordEncoder:
     async def _by_schema(self, data: RecordData, *, is_key: bool) -> _Part:
         writer = await self._writer(data, is_key=is_key)
         schema = writer.schema
-        encoded = None
-        if data.data != NULL:
-            try:
-                encoded = writer.to_bytes(json_value(data.data))
-            except (RestError, SerializationError) as problem:
-                raise refused_record(str(problem)) from None
+        try:
+            encoded = await self._encoding.encode(writer, data.data)
+        except SerializationError as problem:
+            raise refused_record(str(problem)) from None
         written = WrittenData(
             type=_TYPES[schema.schema.type],
             subject=schema.subject,
@@ -147,7 +163,9 @@ class RecordEncoder:
             return await self._schemas.writer(key, lambda registry: self._by_id(registry, data, is_key=is_key))
         if data.schema is not None:
             key = ("v3 text", data.type, data.schema, topic, is_key, named)
-            return await self._schemas.writer(key, lambda registry: self._by_text(registry, data, is_key=is_key))
+            return await self._schemas.writer(
+                key, lambda registry: self._by_text(registry, data, is_key=is_key), self._registration
+            )
         subject = self._subject_without_schema(data, is_key=is_key)
         if data.schema_version is not None:
             version = data.schema_version
@@ -180,6 +198,8 @@ class RecordEncoder:
         except RegistryError as error:
             if error.status != _NOT_FOUND:
                 raise _unusable(error, data.type, subject, data.schema) from None
+        if not self._registration.any_subject and _names_subject(data):
+            raise RestError(KAFKA_AUTHORIZATION, f"The caller may not register a schema under the subject {subject}.")
         try:
             registry.register(subject, schema)
         except RegistryError as error:
@@ -235,6 +255,11 @@ def _unusable(error: RegistryError, kind: str, subject: str, text: str) -> RestE
     if error.error_code == _INVALID_SCHEMA_CODE:
         return RestError(INVALID_SCHEMA, str(error))
     return failed(error, f"Error when registering schema. format = {kind}, subject = {subject}, schema = {text}")
+
+
+def _names_subject(data: RecordData) -> bool:
+    """Whether it may be another than one of the topic's. A record's name can be any, too."""
+    return data.subject is not None or data.subject_name_strategy == "RECORD_NAME"
 
 
 # --- What a record may say --------------------------------------------------------------------------------------------

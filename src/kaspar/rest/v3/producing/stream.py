@@ -28,11 +28,11 @@ from kaspar.rest.errors import (
     RestError,
 )
 from kaspar.rest.http import JSON, decode_body, encode, error_response
+from kaspar.rest.json_values import JsonValues, MalformedStream, ValueTooLarge
 from kaspar.rest.v3.endpoint import Call, Endpoint, no_cluster
 from kaspar.rest.v3.errors import NO_BODY, too_large
 from kaspar.rest.v3.producing.bodies import RECORD, Record, Written, timestamp_text
 from kaspar.rest.v3.producing.encoding import RecordEncoder
-from kaspar.rest.v3.producing.json_values import JsonValues, MalformedStream, ValueTooLarge
 from kaspar.rest.v3.producing.outcomes import Group, Prepared, Result, size_of, submit
 from kaspar.rest.v3.resources import ErrorBody
 from kaspar.rest.v3.topics import TOPIC
@@ -74,7 +74,9 @@ class RecordStream(Response):
         super().__init__(media_type=JSON)
         self._call = call
         self._context: RestContext = call.context
-        self._encoder = RecordEncoder(call.context.schemas, call.topic)
+        registration = call.context.registration(call.identity, call.topic)
+        self._encoder = RecordEncoder(call.context.schemas, call.topic, registration)
+        self._turn = call.context.turns.begin()
         self._held = 0
         """How many bytes of the budget it has."""
         self._max_bytes = call.context.config.settings.kaspar_http_max_body_bytes
@@ -134,17 +136,21 @@ class RecordStream(Response):
                 return True
             self._hold(size_of(prepared))
             await groups.put(await submit(self._context, self._call.identity, self._call.topic, prepared))
-            await asyncio.sleep(0)  # other requests have their turn
         return False
 
     async def _next_group(self, values: JsonValues, *, is_end: bool) -> tuple[list[Prepared], bool]:
         """What can be taken now, and whether it ends with something that is not a record."""
         prepared: list[Prepared] = []
         size = 0
+        self._encoder.begin_group()
         while len(prepared) < _GROUP_RECORDS and size < _GROUP_BYTES:
+            if self._turn.is_over:
+                await self._turn.next()
             try:
                 value = values.next()
                 if value is None:
+                    if values.has_more:
+                        continue
                     if is_end:
                         values.end()
                     return prepared, False

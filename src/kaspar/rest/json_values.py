@@ -13,8 +13,10 @@ from kaspar.base.errors import KasparError
 
 MAX_DEPTH: Final = 500
 """Decoders are recursive, and this is well below what Python lets them."""
+ANY_DEPTH: Final = 1 << 30
+SCANNED_BYTES: Final = 8 * 1024
+"""By one call: the event loop waits for it."""
 
-_NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
 _BRACKET: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
 _QUOTE, _BACKSLASH, _OPENING = ord('"'), ord("\\"), b"{["
@@ -31,13 +33,17 @@ class ValueTooLarge(MalformedStream):
 class JsonValues:
     """`feed` it with what arrives and take all values with `next`; at the end of the stream call `end`."""
 
-    def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH, *, separators: bytes = b" \t\r\n") -> None:
+        """`separators` are the characters that may stand between values."""
+        self._begins = re.compile(b"[^" + re.escape(separators) + b"]")
         self._max_bytes = max_bytes
         self._max_depth = max_depth
         self._buffer = bytearray()
         self._start = 0
         """Of the value that is being scanned, or where the last one ended."""
         self._at = 0
+        self._seen = 0
+        """Up to where the buffer has been scanned, apart from an escape that has not arrived."""
         self._depth = 0
         self._is_in_string = False
 
@@ -46,15 +52,21 @@ class JsonValues:
         """How many bytes have arrived and were not taken."""
         return len(self._buffer) - self._start
 
+    @property
+    def has_more(self) -> bool:
+        """Whether `next` returned None because it has scanned enough for once."""
+        return self._seen < len(self._buffer)
+
     def feed(self, data: bytes) -> None:
         del self._buffer[: self._start]
         self._at -= self._start
+        self._seen -= self._start
         self._start = 0
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """The next value, which is an object or an array if it is JSON; None if it is not complete yet. Raises
-        MalformedStream."""
+        """The next value, which is an object or an array if it is JSON; None if it is not complete yet, or if that has
+        to be found out by the next call (`has_more`). Raises MalformedStream."""
         if self._depth == 0 and not self._begin():
             return None
         end = self._end_of_value()
@@ -72,9 +84,9 @@ class JsonValues:
             raise MalformedStream("Unexpected end-of-input: a record is not complete.")
 
     def _begin(self) -> bool:
-        found = _NO_SPACE.search(self._buffer, self._at)
+        found = self._begins.search(self._buffer, self._at)
         if found is None:
-            self._start = self._at = len(self._buffer)
+            self._start = self._at = self._seen = len(self._buffer)
             return False
         self._start = self._at = found.start()
         character = self._buffer[self._start]
@@ -84,10 +96,11 @@ class JsonValues:
         return True
 
     def _end_of_value(self) -> int | None:
-        """Where it ends; None if that has not arrived."""
-        buffer, size = self._buffer, len(self._buffer)
+        """Where it ends; None if that has not arrived, or has not been found in a few thousand bytes."""
+        buffer = self._buffer
+        size = self._seen = min(self._at + SCANNED_BYTES, len(buffer))
         while True:
-            found = (_IN_STRING if self._is_in_string else _BRACKET).search(buffer, self._at)
+            found = (_IN_STRING if self._is_in_string else _BRACKET).search(buffer, self._at, size)
             if found is None:
                 self._at = size
                 return None

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaspar.rest.v3.producing.json_values import MAX_DEPTH, JsonValues, MalformedStream, ValueTooLarge
+from kaspar.rest.json_values import (
+    MAX_DEPTH,
+    SCANNED_BYTES,
+    JsonValues,
+    MalformedStream,
+    ValueTooLarge,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
@@ -103,3 +109,17 @@ def test_what_was_taken_is_not_kept() -> None:
         assert values.next() is not None
         assert values.next() is None
     assert len(values._buffer) < 1000
+
+
+def test_one_call_scans_a_bounded_part() -> None:
+    text = b'{"a":"' + b'\\"' * SCANNED_BYTES + b'"}'
+    for shift in range(3):  # so that an escape is cut, too
+        values = JsonValues(10 * SCANNED_BYTES)
+        values.feed(b" " * shift + text + b"{}")
+        calls = 1
+        while (value := values.next()) is None:
+            assert values.has_more
+            calls += 1
+        assert (value, calls) == (text, 3)
+        assert taken(values) == [b"{}"]
+        assert not values.has_more

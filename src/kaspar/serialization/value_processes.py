@@ -1,0 +1,48 @@
+"""Hands large and costly values to processes (value_process.py), of which there are few."""
+
+from typing import Final
+
+import msgspec
+
+from kaspar.base.limited_process import LimitedProcesses, TooMuch
+from kaspar.serialization.errors import InvalidValue, UnreadableBytes
+from kaspar.serialization.value_process import Outcome, Task, ValueSchema
+
+PROCESSES: Final = 2
+DEADLINE_S: Final = 20.0
+"""A process gives up after five seconds of CPU time. This is for one that does not even get those."""
+
+_outcome: Final = msgspec.msgpack.Decoder(Outcome)
+
+
+class ValueProcesses:
+    """May be used by several threads; calls block."""
+
+    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
+        self._processes = LimitedProcesses("kaspar.serialization.value_process", PROCESSES, deadline_s=deadline_s)
+
+    def encode(self, schema: ValueSchema, data: bytes) -> bytes:
+        """Of JSON. Raises InvalidValue."""
+        try:
+            outcome = self._ask(Task(schema, data, is_encoded=False))
+        except TooMuch:
+            raise InvalidValue("The value takes too much time or memory to encode.") from None
+        if outcome.problem is not None:
+            raise InvalidValue(outcome.problem)
+        return outcome.data
+
+    def decode(self, schema: ValueSchema, data: bytes) -> bytes:
+        """The value as JSON. Raises UnreadableBytes."""
+        try:
+            outcome = self._ask(Task(schema, data, is_encoded=True))
+        except TooMuch:
+            raise UnreadableBytes("The value takes too much time or memory to decode.") from None
+        if outcome.problem is not None:
+            raise UnreadableBytes(outcome.problem)
+        return outcome.data
+
+    def _ask(self, task: Task) -> Outcome:
+        return _outcome.decode(self._processes.ask(msgspec.msgpack.encode(task)))
+
+    def close(self) -> None:
+        self._processes.close()
