@@ -19,21 +19,33 @@ from kaspar.broker.log_dir_moves import LogDirMoves
 from kaspar.broker.log_places import LogPlaces
 from kaspar.broker.metrics import BrokerTopicMetrics
 from kaspar.broker.partitions import HostedTopic, Partitions
-from kaspar.broker.replication.in_sync import leadership_of
 from kaspar.broker.replication.replicas import Replicas
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads
 from kaspar.broker.syncing import Syncing
 from kaspar.config import LogConfig
 from kaspar.controller.channel import ControllerChannel
 from kaspar.controller.events import LogsRemoved
-from kaspar.metadata import ClusterImage, TopicImage
+from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.images import ImageChange, ImageSource
 from kaspar.replication.partition import Partition
+from kaspar.replication.state import Leadership
 from kaspar.storage import Log, LogManager
 
 log = get_log(__name__)
 
 _OF_UNKNOWN_TOPICS = {"cleanup.policy": "compact"}
+
+
+def leadership_of(partition: PartitionImage) -> Leadership:
+    return Leadership(
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.replicas,
+        partition.isr,
+        partition.adding_replicas,
+        partition.is_reassigning,
+    )
 
 
 class Hosting:
