@@ -21,7 +21,7 @@ from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.broker.cluster.own_controller import OwnController
-from kaspar.broker.cluster.remote_controller import LostController, RemoteController
+from kaspar.broker.cluster.remote_controller import SILENT_S, LostController, RemoteController
 from kaspar.broker.cluster.signs_of_life import has_ended
 from kaspar.broker.security.between_brokers import ConnectToBroker, connect_in_the_clear
 from kaspar.controller.channel import Channel
@@ -141,11 +141,15 @@ class Membership:
         """Whether this broker controls, and knows that its session has not expired."""
         return self.own.shell is not None and self._store is not None and time.monotonic() < self._store.safe_until
 
-    def in_touch(self, within_s: float) -> bool:
-        """Whether the controller was heard from within that time, so that this broker's image is no older than that."""
-        if self.is_current_controller:
-            return True
-        return self._remote is not None and time.monotonic() - self._remote.heard_at <= within_s
+    @property
+    def is_in_touch(self) -> bool:
+        """Whether this broker would know if another one had been given what it has: its session cannot have expired,
+        and the controller was heard from just now. A process that was paused is not in touch, whatever it heard last.
+        """
+        now = time.monotonic()
+        if self._store is None or now >= self._store.safe_until:
+            return False
+        return self.own.shell is not None or (self._remote is not None and now - self._remote.heard_at <= SILENT_S)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 

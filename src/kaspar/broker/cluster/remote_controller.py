@@ -26,8 +26,8 @@ from kaspar.protocol.messages.submit_event import SubmitEventRequest, SubmitEven
 R = TypeVar("R")
 
 POLL_MS: Final = 1000
-SILENT_AFTER_S: Final = 5.0
-"""Beyond POLL_MS: then the connection is given up, and made again."""
+SILENT_S: Final = POLL_MS / 1000 + 5.0
+"""When a controller has not responded for so long, it is out of touch: the connection is given up, and made again."""
 EVENT_WITHIN_S: Final = 30.0
 NOTHING: Final = ImageVersion(-1, -1)
 
@@ -100,9 +100,8 @@ class RemoteController:
 
     async def _connect(self) -> AsyncConnection:
         host, port = self.address
-        timeout_s = POLL_MS / 1000 + SILENT_AFTER_S
         # Kaspar's own APIs have one version each: there is nothing to negotiate.
-        return await self._connect_to(host, port, client_id=f"broker-{self._me}", timeout_s=timeout_s, negotiate=False)
+        return await self._connect_to(host, port, client_id=f"broker-{self._me}", timeout_s=SILENT_S, negotiate=False)
 
     # -- events --------------------------------------------------------------------------------------------------------
 

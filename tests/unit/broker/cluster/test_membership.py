@@ -1,13 +1,15 @@
 """When a member of a cluster leads and follows, and when it does not."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from kaspar.base.ids import BrokerId
-from kaspar.broker.cluster.membership import Membership
+from kaspar.broker.cluster.membership import Leaderships, Membership
 from kaspar.broker.cluster.own_controller import OwnController
+from kaspar.broker.cluster.remote_controller import SILENT_S, RemoteController
 from kaspar.controller.channel import Channel
 from kaspar.metadata.image import AdvertisedEndpoint, ClusterImage
 from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
@@ -65,9 +67,27 @@ class SilentController:
     def __init__(self) -> None:
         self.publish: asyncio.Future[Callable[[ImageUpdate], None]] = asyncio.get_running_loop().create_future()
 
+    shell: object = None
+
     async def control(self, store: object, endpoint: object, on_update: Callable[[ImageUpdate], None]) -> None:
         self.publish.set_result(on_update)
         await asyncio.Event().wait()
+
+
+def member(images: FollowedImage, own: SilentController, leaderships: Leaderships) -> Membership:
+    async def join() -> Any:
+        raise AssertionError("its session is alive")
+
+    return Membership(
+        ME,
+        images=images,
+        channel=Channel(images),
+        own=cast(OwnController, own),
+        endpoint=AdvertisedEndpoint("PLAINTEXT", "host1", 9092, "PLAINTEXT"),
+        registration=OwnRegistration(),
+        join=join,
+        leaderships=leaderships,
+    )
 
 
 def image_with(epoch: int) -> ClusterImage:
@@ -79,21 +99,8 @@ def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_re
 
     async def scenario() -> None:
         images = FollowedImage(ME, on_bug=lambda problem: None)
-        leaderships, own, registration = RecordedLeaderships(), SilentController(), OwnRegistration()
-
-        async def join() -> Any:
-            raise AssertionError("its session is alive")
-
-        membership = Membership(
-            ME,
-            images=images,
-            channel=Channel(images),
-            own=cast(OwnController, own),
-            endpoint=AdvertisedEndpoint("PLAINTEXT", "host1", 9092, "PLAINTEXT"),
-            registration=registration,
-            join=join,
-            leaderships=leaderships,
-        )
+        leaderships, own = RecordedLeaderships(), SilentController()
+        membership = member(images, own, leaderships)
         membership.start(OneSession())
         assert leaderships.resigned == 1, "before it can have heard of any image"
         publish = await own.publish
@@ -106,5 +113,34 @@ def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_re
         await asyncio.wait_for(leaderships.resumed.wait(), 5)
         await membership.stop()
         await images.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_is_in_touch_while_its_session_lives_and_the_controller_is_heard() -> None:
+    """A process that was paused may have heard from the controller shortly before its session expired."""
+
+    async def scenario() -> None:
+        now = time.monotonic()
+        own, session = SilentController(), OneSession()
+        membership = member(FollowedImage(ME, on_bug=lambda problem: None), own, RecordedLeaderships())
+        membership.start(session)
+        remote = RemoteController(BrokerId(2), ("host2", 9092), me=ME, on_update=lambda update: None)
+        assert not membership.is_in_touch, "no controller is known"
+        membership._remote = remote
+        assert not membership.is_in_touch, "none was heard from"
+        remote.heard_at = now
+        assert membership.is_in_touch
+        session.safe_until = now
+        assert not membership.is_in_touch
+        own.shell = object()
+        assert not membership.is_in_touch, "another broker may control by now"
+        session.safe_until = now + 100
+        remote.heard_at = now - SILENT_S
+        assert membership.is_in_touch
+        own.shell = None
+        assert not membership.is_in_touch
+        await membership.stop()
+        assert not membership.is_in_touch
 
     asyncio.run(scenario())
