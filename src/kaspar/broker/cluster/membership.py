@@ -155,7 +155,12 @@ class Membership:
 
     async def _run(self, store: ClusterStore) -> None:
         while True:
-            await self._be_member(store)
+            try:
+                await self._be_member(store)
+            except Exception:
+                # The edge of the task: without it this broker would not notice that it is not registered any more.
+                log.exception("the registration cannot be watched, and is made again")
+                await asyncio.sleep(RETRY_S)
             if self._is_leaving:
                 self._leaderships.resign()
                 return
@@ -198,8 +203,14 @@ class Membership:
             else:
                 self._arrived.clear()
                 await self._arrived.wait()
-        await self._leaderships.resume()
-        self._has_resigned = False
+        while self._has_resigned:
+            try:
+                await self._leaderships.resume()
+                self._has_resigned = False
+            except Exception:
+                # The edge of the task: a broker that is registered must not lead nothing for good.
+                log.exception("leading and following could not be resumed, and is tried again")
+                await asyncio.sleep(LONGEST_RETRY_S)
         log.info("the controller knows this broker, which leads and follows now", node=self._broker_id)
 
     async def _until_unregistered(self, store: ClusterStore) -> None:
@@ -221,6 +232,8 @@ class Membership:
                 return await self._join()
             except (StoreError, Refused) as problem:
                 log.warning("this broker cannot join its cluster yet", reason=str(problem))
+            except Exception:  # the edge of the task, as above
+                log.exception("joining the cluster failed, and is tried again")
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, LONGEST_RETRY_S)
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
+
+import pytest
 
 from kaspar.base.ids import BrokerId
-from kaspar.broker.cluster.membership import Leaderships, Membership
+from kaspar.broker.cluster import membership
+from kaspar.broker.cluster.membership import ClusterStore, Leaderships, Membership
 from kaspar.broker.cluster.own_controller import OwnController
 from kaspar.broker.cluster.remote_controller import SILENT_S, RemoteController
 from kaspar.controller.channel import Channel
@@ -16,6 +19,7 @@ from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
 from kaspar.metadata.layout import broker_path
 from kaspar.metadata.store import Node, Operation, Watcher
 from tests.unit.controller.clusters import broker
+from tests.unit.metadata.stores import until
 
 ME = BrokerId(1)
 REGISTRATION = broker_path(ME, 2)
@@ -70,14 +74,21 @@ class SilentController:
     shell: object = None
 
     async def control(self, store: object, endpoint: object, on_update: Callable[[ImageUpdate], None]) -> None:
-        self.publish.set_result(on_update)
+        if not self.publish.done():
+            self.publish.set_result(on_update)
         await asyncio.Event().wait()
 
 
-def member(images: FollowedImage, own: SilentController, leaderships: Leaderships) -> Membership:
-    async def join() -> Any:
-        raise AssertionError("its session is alive")
+async def not_again() -> Any:
+    raise AssertionError("its session is alive")
 
+
+def member(
+    images: FollowedImage,
+    own: SilentController,
+    leaderships: Leaderships,
+    join: Callable[[], Awaitable[ClusterStore]] = not_again,
+) -> Membership:
     return Membership(
         ME,
         images=images,
@@ -100,8 +111,8 @@ def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_re
     async def scenario() -> None:
         images = FollowedImage(ME, on_bug=lambda problem: None)
         leaderships, own = RecordedLeaderships(), SilentController()
-        membership = member(images, own, leaderships)
-        membership.start(OneSession())
+        one = member(images, own, leaderships)
+        one.start(OneSession())
         assert leaderships.resigned == 1, "before it can have heard of any image"
         publish = await own.publish
         publish(ImageUpdate.whole(ImageVersion(1, 1), image_with(epoch=6)))
@@ -111,7 +122,7 @@ def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_re
         assert not leaderships.resumed.is_set()
         publish(ImageUpdate.whole(ImageVersion(1, 2), image_with(epoch=7)))
         await asyncio.wait_for(leaderships.resumed.wait(), 5)
-        await membership.stop()
+        await one.stop()
         await images.stop()
 
     asyncio.run(scenario())
@@ -123,24 +134,70 @@ def test_a_broker_is_in_touch_while_its_session_lives_and_the_controller_is_hear
     async def scenario() -> None:
         now = time.monotonic()
         own, session = SilentController(), OneSession()
-        membership = member(FollowedImage(ME, on_bug=lambda problem: None), own, RecordedLeaderships())
-        membership.start(session)
+        one = member(FollowedImage(ME, on_bug=lambda problem: None), own, RecordedLeaderships())
+        one.start(session)
         remote = RemoteController(BrokerId(2), ("host2", 9092), me=ME, on_update=lambda update: None)
-        assert not membership.is_in_touch, "no controller is known"
-        membership._remote = remote
-        assert not membership.is_in_touch, "none was heard from"
+        assert not one.is_in_touch, "no controller is known"
+        one._remote = remote
+        assert not one.is_in_touch, "none was heard from"
         remote.heard_at = now
-        assert membership.is_in_touch
+        assert one.is_in_touch
         session.safe_until = now
-        assert not membership.is_in_touch
+        assert not one.is_in_touch
         own.shell = object()
-        assert not membership.is_in_touch, "another broker may control by now"
+        assert not one.is_in_touch, "another broker may control by now"
         session.safe_until = now + 100
         remote.heard_at = now - SILENT_S
-        assert membership.is_in_touch
+        assert one.is_in_touch
         own.shell = None
-        assert not membership.is_in_touch
-        await membership.stop()
-        assert not membership.is_in_touch
+        assert not one.is_in_touch
+        await one.stop()
+        assert not one.is_in_touch
+
+    asyncio.run(scenario())
+
+
+def test_a_bug_on_the_way_back_does_not_keep_a_broker_from_leading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "RETRY_S", 0.001)
+    monkeypatch.setattr(membership, "LONGEST_RETRY_S", 0.001)
+
+    class OnceBroken(OneSession):
+        def __init__(self) -> None:
+            self.bugs: list[Exception] = [ZeroDivisionError("watching")]
+
+        async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
+            if path == REGISTRATION and self.bugs:
+                raise self.bugs.pop()
+            return await super().get(path, watcher)
+
+    class OnceFailing(RecordedLeaderships):
+        bugs: ClassVar[list[Exception]] = [ZeroDivisionError("resuming")]
+
+        async def resume(self) -> None:
+            if self.bugs:
+                raise self.bugs.pop()
+            await super().resume()
+
+    async def scenario() -> None:
+        attempts = iter([ZeroDivisionError("joining"), OneSession()])
+
+        async def join() -> Any:
+            attempt = next(attempts)
+            if isinstance(attempt, Exception):
+                raise attempt
+            return attempt
+
+        images = FollowedImage(ME, on_bug=lambda problem: None)
+        leaderships, own = OnceFailing(), SilentController()
+        one = member(images, own, leaderships, join)
+        one.start(OnceBroken())
+        await until(lambda: leaderships.resigned == 2)
+        publish = await own.publish
+        publish(ImageUpdate.whole(ImageVersion(1, 1), image_with(epoch=7)))
+        await images.start()
+        await asyncio.wait_for(leaderships.resumed.wait(), 5)
+        assert next(attempts, None) is None
+        await one.stop()
+        await images.stop()
 
     asyncio.run(scenario())
