@@ -1,4 +1,5 @@
-"""Runs the controller over a store: events one by one, each decision committed before anyone sees it.
+"""Runs the controller over a store: events one by one, each decision committed before anyone sees it. What is about
+dead brokers comes first (controller/event_queue.py).
 
 Every transaction also puts the fence node (controller/fence.py), so that an older controller cannot write any more.
 
@@ -29,6 +30,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.controller.controller import Controller
+from kaspar.controller.event_queue import EventQueue
 from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFailed, FenceBrokers
 from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
 from kaspar.controller.metrics import ControllerMetrics
@@ -106,8 +108,8 @@ class ControllerShell:
         self._on_bug = on_bug
         self._followers: list[Follower] = []
         self._metrics = metrics or ControllerMetrics()
-        self._queue: asyncio.Queue[tuple[float, ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
-        self._queue = asyncio.Queue(_MAX_QUEUED_EVENTS)
+        self._queue: EventQueue[tuple[float, ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
+        self._queue = EventQueue(_MAX_QUEUED_EVENTS)
         self._watch_fired = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._image: ClusterImage | None = None
@@ -181,7 +183,8 @@ class ControllerShell:
         self._check_takes_events()
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Committed[R]] = loop.create_future()
-        await self._queue.put((loop.time(), event, reply))
+        is_urgent = isinstance(event, FenceBrokers | _LookAtBrokers)
+        await self._queue.put((loop.time(), event, reply), is_urgent=is_urgent)
         if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
             self._refuse_waiting(self.interrupted or "the controller stopped before it handled the event")
         return await reply

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
+from kaspar.controller import shell as shell_module
 from kaspar.controller.controller import Controller
 from kaspar.controller.events import (
     DONE,
@@ -17,6 +19,7 @@ from kaspar.controller.events import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
+    ControllerEvent,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
@@ -372,5 +375,27 @@ def test_a_seat_left_to_any_other_broker_is_not_claimed_by_the_one_that_left_it(
             fence = await store.get(layout.FENCE)
             assert fence is not None
             assert [layout.may_claim(fence.value, BrokerId(each)) for each in (1, 2, 3)] == [False, True, True]
+
+    run(scenario, tmp_path)
+
+
+def test_a_fence_does_not_wait_behind_the_events_of_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_module, "_MAX_QUEUED_EVENTS", 20)
+
+    async def scenario(metadata: SqliteMetadata) -> None:
+        done: list[str] = []
+
+        async def submitted(event: ControllerEvent[Any], name: str) -> None:
+            await shell.submit(event)
+            done.append(name)
+
+        async with running(metadata.connect()) as shell:
+            clients = [asyncio.create_task(submitted(AllocateProducerIds(ONE), "client")) for _ in range(30)]
+            await asyncio.sleep(0)  # more than there is room for
+            fence = asyncio.create_task(submitted(FenceBrokers(((BrokerId(2), 7),)), "fence"))
+            await fence
+            assert len(done) <= 2, "the one that was being handled, and the fence"
+            await asyncio.gather(*clients)
+            assert done.count("client") == 30
 
     run(scenario, tmp_path)
