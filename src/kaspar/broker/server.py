@@ -351,7 +351,7 @@ class Broker:
         there is no other.
         """
         membership = self.membership
-        return membership is None or membership.is_in_touch
+        return membership is None or membership.in_touch()
 
     def _current_store(self) -> Store | None:
         if self.membership is not None:

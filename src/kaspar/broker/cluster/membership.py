@@ -141,8 +141,7 @@ class Membership:
         """Whether this broker controls, and knows that its session has not expired."""
         return self.own.shell is not None and self._store is not None and time.monotonic() < self._store.safe_until
 
-    @property
-    def is_in_touch(self) -> bool:
+    def in_touch(self) -> bool:
         """Whether this broker would know if another one had been given what it has: its session cannot have expired,
         and the controller was heard from just now. A process that was paused is not in touch, whatever it heard last.
         """

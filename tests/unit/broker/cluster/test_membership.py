@@ -137,22 +137,22 @@ def test_a_broker_is_in_touch_while_its_session_lives_and_the_controller_is_hear
         one = member(FollowedImage(ME, on_bug=lambda problem: None), own, RecordedLeaderships())
         one.start(session)
         remote = RemoteController(BrokerId(2), ("host2", 9092), me=ME, on_update=lambda update: None)
-        assert not one.is_in_touch, "no controller is known"
+        assert not one.in_touch(), "no controller is known"
         one._remote = remote
-        assert not one.is_in_touch, "none was heard from"
+        assert not one.in_touch(), "none was heard from"
         remote.heard_at = now
-        assert one.is_in_touch
+        assert one.in_touch()
         session.safe_until = now
-        assert not one.is_in_touch
+        assert not one.in_touch()
         own.shell = object()
-        assert not one.is_in_touch, "another broker may control by now"
+        assert not one.in_touch(), "another broker may control by now"
         session.safe_until = now + 100
         remote.heard_at = now - SILENT_S
-        assert one.is_in_touch
+        assert one.in_touch()
         own.shell = None
-        assert not one.is_in_touch
+        assert not one.in_touch()
         await one.stop()
-        assert not one.is_in_touch
+        assert not one.in_touch()
 
     asyncio.run(scenario())
 
