@@ -12,6 +12,15 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 _LAST_EPOCH: Final = 0x7FFF_FFFF
 
+ENDED_SESSION: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+"""Errors of a session that another one has not: the next request can be sent at once."""
+
 
 class SessionRequest(NamedTuple):
     session_id: int

@@ -27,7 +27,7 @@ from kaspar.client.core import UnsupportedByPeer
 from kaspar.config.kinds import MAX_LONG
 from kaspar.protocol.messages.fetch import FetchResponse
 from kaspar.records.layout import LENGTH_AT, LENGTH_OVERHEAD
-from kaspar.replication.fetch_session import FollowerFetchSession
+from kaspar.replication.fetch_session import ENDED_SESSION, FollowerFetchSession
 from kaspar.replication.fetches import FIRST_DELAY_MS, LeaderFetches, PartitionFetch, PartitionKey, Verdict
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
@@ -206,6 +206,8 @@ class ReplicaFetcher:
         self._session.responded(response.error_code, response.session_id)
         if response.error_code != ErrorCode.NONE:
             log.info("a fetch was refused", leader=self.leader, reason=ErrorCode(response.error_code).name)
+            if response.error_code not in ENDED_SESSION:
+                await self._pause(config.replica_fetch_backoff_ms)
             return
         await self._apply(fetched_partitions(response))
 
