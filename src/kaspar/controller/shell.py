@@ -22,7 +22,9 @@ How a topic is created and deleted:
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -30,6 +32,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.controller.controller import Controller
+from kaspar.controller.decision import Decision
 from kaspar.controller.event_queue import EventQueue
 from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFailed, FenceBrokers
 from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
@@ -52,6 +55,8 @@ Follower: TypeAlias = Callable[[ImageUpdate], None]
 _MAX_QUEUED_EVENTS = 1000
 _LONGEST_DELAY_S = 5.0
 """Between two attempts to claim a store that does not respond."""
+DECIDED_INLINE_PARTITIONS = 2000
+"""In a larger cluster a decision about all partitions takes longer than others should wait for the event loop."""
 LOOK_AT_FENCE_S = 10.0
 RESIGN_WITHIN_S = 1.0
 
@@ -116,6 +121,7 @@ class ControllerShell:
         self._has_started = False
         self._version = ImageVersion(-1, 0)
         self._is_full = False
+        self._deciding = ThreadPoolExecutor(1, thread_name_prefix="kaspar-controller")
         self._fence = Fence(store, controller.broker_id, address=address, retry_delay_s=retry_delay_s)
 
     @property
@@ -158,6 +164,7 @@ class ControllerShell:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._deciding.shutdown(wait=False)
         if not self.ended.is_set():
             self._end("the controller stops")
             with contextlib.suppress(TimeoutError):
@@ -243,7 +250,7 @@ class ControllerShell:
             self._watch_fired.clear()
             seen = await self._fence.retried(lambda: load_brokers(self._store, self._on_watch))
             event = BrokersSeen(seen)
-        decision = self._controller.decide(self.image, event)
+        decision = await self._decide(event)
         for step in decision.steps:
             if step.operations:
                 try:
@@ -256,6 +263,13 @@ class ControllerShell:
                 self._note_space()
             self._publish(step.image, step.changed_topics, step.deleted_topics)
         return decision.reply
+
+    async def _decide(self, event: ControllerEvent[Any]) -> Decision[Any]:
+        """In a thread if there are many partitions: images never change, and there is one decision at a time."""
+        decide = functools.partial(self._controller.decide, self.image, event)
+        if sum(len(topic.partitions) for topic in self.image.topics.values()) <= DECIDED_INLINE_PARTITIONS:
+            return decide()
+        return await asyncio.get_running_loop().run_in_executor(self._deciding, decide)
 
     def _note_full(self, problem: StoreFull) -> None:
         if not self._is_full:

@@ -1,6 +1,7 @@
 """The controller over a store: commits before it responds, survives unknown outcomes, is fenced by its successor."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.controller import shell as shell_module
 from kaspar.controller.controller import Controller
+from kaspar.controller.decision import Decision
 from kaspar.controller.events import (
     DONE,
     AllocateProducerIds,
@@ -397,5 +399,30 @@ def test_a_fence_does_not_wait_behind_the_events_of_clients(tmp_path: Path, monk
             assert len(done) <= 2, "the one that was being handled, and the fence"
             await asyncio.gather(*clients)
             assert done.count("client") == 30
+
+    run(scenario, tmp_path)
+
+
+def test_decisions_about_many_partitions_are_made_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_module, "DECIDED_INLINE_PARTITIONS", 10)
+    decided_in: list[threading.Thread] = []
+
+    class Watched(Controller):
+        def decide(self, image: ClusterImage, event: ControllerEvent[Any]) -> Decision[Any]:
+            decided_in.append(threading.current_thread())
+            return super().decide(image, event)
+
+    async def scenario(metadata: SqliteMetadata) -> None:
+        core = Watched(controller()._settings)
+        async with running(metadata.connect(), core) as shell:
+            await shell.submit(CreateTopics((NewTopic("t", 11),)))
+            assert set(decided_in) == {threading.main_thread()}
+            decided_in.clear()
+            await shell.submit(FenceBrokers(((BrokerId(2), 7),)))
+            (again,) = await shell.submit(CreateTopics((NewTopic("t", 1),)))
+            assert again.outcome.error is ErrorCode.TOPIC_ALREADY_EXISTS
+            assert threading.main_thread() not in decided_in
+            assert len(set(decided_in)) == 1, "one after the other"
+            assert await stored(metadata) == shell.image
 
     run(scenario, tmp_path)

@@ -29,6 +29,8 @@ POLL_MS: Final = 1000
 SILENT_S: Final = POLL_MS / 1000 + 5.0
 """When a controller has not responded for so long, it is out of touch: the connection is given up, and made again."""
 EVENT_WITHIN_S: Final = 30.0
+APPLIED_INLINE_BYTES: Final = 64 * 1024
+"""Takes about a millisecond."""
 NOTHING: Final = ImageVersion(-1, -1)
 
 
@@ -75,7 +77,7 @@ class RemoteController:
                     if response.is_current:
                         self.heard_at = asked_at
                     if response.delta is not None:
-                        update = apply_delta(image, decode_delta(response.delta))
+                        update = await _updated(image, response.delta)
                         image, version = update.image, update.version
                         self._on_update(update)
                     connected()
@@ -132,6 +134,13 @@ class RemoteController:
             if self._events is None or self._events.is_closed:
                 self._events = await self._connect()
             return self._events
+
+
+async def _updated(image: ClusterImage | None, delta: bytes) -> ImageUpdate:
+    """A large one, most often the whole image, in a thread."""
+    if len(delta) <= APPLIED_INLINE_BYTES:
+        return apply_delta(image, decode_delta(delta))
+    return await asyncio.to_thread(lambda: apply_delta(image, decode_delta(delta)))
 
 
 def _text(address: Address) -> str:
