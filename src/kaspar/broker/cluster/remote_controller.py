@@ -74,12 +74,12 @@ class RemoteController:
                 while True:
                     asked_at = time.monotonic()
                     response = await self._poll(connection, version)
-                    if response.is_current:
-                        self.heard_at = asked_at
                     if response.delta is not None:
                         update = await _updated(image, response.delta)
                         image, version = update.image, update.version
                         self._on_update(update)
+                    if response.is_current:
+                        self.heard_at = asked_at
                     connected()
         except (OSError, KasparError, MalformedBytes, msgspec.MsgspecError) as problem:
             raise LostController(f"broker {self.controller_id} at {_text(self.address)}: {problem}") from problem
