@@ -100,8 +100,7 @@ class ReplicationMachine(RuleBasedStateMachine):
         if reply_is_lost:
             return
         if code is ErrorCode.NONE:
-            replica.state.isr_altered(replica.proposal, self.controller.image.leadership)
-            replica.proposal = None
+            replica.proposal = None  # it is pending until the image shows it
         elif replica.state.isr_refused(replica.proposal, code) is not AfterRefusal.RETRY:
             replica.proposal = None
 

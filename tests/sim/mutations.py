@@ -16,10 +16,11 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId, Offset
 from kaspar.broker.cluster.membership import Membership
 from kaspar.broker.fetch import reading
+from kaspar.broker.hosting import leadership_of
 from kaspar.broker.produce import delayed_produce, request_append
 from kaspar.broker.replication.in_sync import AlterPartitionManager
 from kaspar.controller import brokers, elections, fence, in_sync
-from kaspar.controller.channel import Channel
+from kaspar.controller.events import IsrOutcome
 from kaspar.controller.fence import Fence
 from kaspar.metadata.image import NO_LEADER, PartitionImage
 from kaspar.metadata.store import ANY_VERSION, Operation, Put, UnknownOutcome
@@ -286,10 +287,10 @@ def end_before_commit_is_known() -> Any:
     of=3,
 )
 def older_decisions_obeyed() -> Any:
-    """The first alone changes nothing: images come in order (FollowedImage.receive), and a response counts once the
-    image that it belongs to is carried out (Channel.submit).
+    """The first alone changes nothing: images come in order (FollowedImage.receive), and a leader does not act by the
+    responses to what it has asked for (AlterPartitionManager).
     """
-    decide_role = PartitionState.decide_role
+    decide_role, finish = PartitionState.decide_role, AlterPartitionManager._finish
 
     def obedient(state: PartitionState, leadership: Leadership, **named: Any) -> bool:
         known = state.leadership
@@ -297,10 +298,13 @@ def older_decisions_obeyed() -> Any:
             state.leadership = replace(known, partition_epoch=leadership.partition_epoch - 1)
         return decide_role(state, leadership, **named)
 
-    async def impatient(channel: Channel, event: Any) -> Any:
-        return (await (await channel._reach()).commit(event)).reply
+    def impatient(manager: AlterPartitionManager, partition: Partition, proposal: Any, outcome: IsrOutcome) -> bool:
+        has_to_retry = finish(manager, partition, proposal, outcome)
+        if outcome.partition is not None and partition.state.pending is proposal:
+            partition.lead_or_follow(leadership_of(outcome.partition))
+        return has_to_retry
 
-    return _patched((PartitionState, "decide_role", obedient), (Channel, "submit", impatient))
+    return _patched((PartitionState, "decide_role", obedient), (AlterPartitionManager, "_finish", impatient))
 
 
 # -- followers ---------------------------------------------------------------------------------------------------------

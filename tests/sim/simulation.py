@@ -293,11 +293,7 @@ class Simulation:
 
             return decided
 
-        methods: dict[str, Any] = {
-            "lead_or_follow": watched(Partition.lead_or_follow),
-            "isr_altered": watched(Partition.isr_altered),
-        }
-        return mock.patch.multiple(Partition, **methods)
+        return mock.patch.object(Partition, "lead_or_follow", watched(Partition.lead_or_follow))
 
     def _watching_proposals(self) -> Any:
         """Faults may come just as a leader asks for other in-sync replicas."""

@@ -19,21 +19,33 @@ from kaspar.broker.log_dir_moves import LogDirMoves
 from kaspar.broker.log_places import LogPlaces
 from kaspar.broker.metrics import BrokerTopicMetrics
 from kaspar.broker.partitions import HostedTopic, Partitions
-from kaspar.broker.replication.in_sync import leadership_of
 from kaspar.broker.replication.replicas import Replicas
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads
 from kaspar.broker.syncing import Syncing
 from kaspar.config import LogConfig
 from kaspar.controller.channel import ControllerChannel
 from kaspar.controller.events import LogsRemoved
-from kaspar.metadata import ClusterImage, TopicImage
+from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.images import ImageChange, ImageSource
 from kaspar.replication.partition import Partition
+from kaspar.replication.state import Leadership
 from kaspar.storage import Log, LogManager
 
 log = get_log(__name__)
 
 _OF_UNKNOWN_TOPICS = {"cleanup.policy": "compact"}
+
+
+def leadership_of(partition: PartitionImage) -> Leadership:
+    return Leadership(
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.replicas,
+        partition.isr,
+        partition.adding_replicas,
+        partition.is_reassigning,
+    )
 
 
 class Hosting:
@@ -78,6 +90,7 @@ class Hosting:
         self._without_space: set[str] = set()
         self._removal_is_due = False
         self._has_resigned = False
+        self._resignations = 0
         self._following = asyncio.Lock()
 
     def config_of(self, topic: str, image: ClusterImage) -> LogConfig:
@@ -158,12 +171,20 @@ class Hosting:
     def resign(self) -> None:
         """Lead and follow nothing until `resume`: the controller may have fenced this broker."""
         self._has_resigned = True
+        self._resignations += 1
         self._replicas.drop(tuple(self._partitions))
         self._leadership_changed(tuple(self._partitions.by_name))
 
     async def resume(self) -> None:
-        """Lead and follow what the current image says."""
+        """Lead and follow what the current image says. Cancelling this does not interrupt it, because threads may be at
+        work on logs; what ends it is another `resign`.
+        """
+        await asyncio.shield(self._tasks.spawn(self._resume(self._resignations), name="leadership resumes"))
+
+    async def _resume(self, resignations: int) -> None:
         async with self._following:
+            if self._resignations != resignations:
+                return
             self._has_resigned = False
             await self._replicas.settled()
             await self._follow(self._images.current, tuple(self._images.current.topics))

@@ -319,7 +319,7 @@ class Parts:
         there is no other.
         """
         membership = self.membership
-        return membership is None or membership.in_touch(self.config.zookeeper_session_timeout_ms / 1000)
+        return membership is None or membership.in_touch()
 
     def _current_store(self) -> Store | None:
         if self.membership is not None:

@@ -45,23 +45,39 @@ async def _serve(settings: BrokerSettings, ready: Callable[[Broker], None]) -> i
     asked_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
-    broker = Broker(settings)
+    broker: Broker | None = None
+
+    async def start() -> Broker:
+        nonlocal broker
+        broker = Broker(await _identified(settings))
+        await broker.start()
+        return broker
+
     try:
-        starting = loop.create_task(broker.start())
+        starting = loop.create_task(start())
         stop_asked = loop.create_task(asked_to_stop.wait())
         await asyncio.wait((starting, stop_asked), return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             starting.cancel()
             await asyncio.wait((starting,))
             return 0
-        starting.result()
+        started = starting.result()
         collect_garbage_rarely()
-        ready(broker)
-        await asyncio.wait((stop_asked, broker.failure), return_when=asyncio.FIRST_COMPLETED)
+        ready(started)
+        await asyncio.wait((stop_asked, started.failure), return_when=asyncio.FIRST_COMPLETED)
         stop_asked.cancel()
-        if broker.failure.done():
-            log.error("the broker stops: it can no longer vouch for its data", reason=broker.failure.result())
+        if started.failure.done():
+            log.error("the broker stops: it can no longer vouch for its data", reason=started.failure.result())
             return 1
         return 0
     finally:
-        await broker.stop()
+        if broker is not None:
+            await broker.stop()
+
+
+async def _identified(settings: BrokerSettings) -> BrokerSettings:
+    if settings.config.zookeeper_connect is None:
+        return settings
+    from kaspar.broker.cluster.generated_id import with_node_id
+
+    return await with_node_id(settings)

@@ -31,6 +31,10 @@ class ControllerChannel(Protocol):
         """
         ...
 
+    async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
+        """The reply as soon as its change is committed. This broker may not have the image yet that shows it."""
+        ...
+
 
 class ReachableController(Protocol):
     """The controller: this broker's own (ControllerShell), or that of another broker."""
@@ -71,11 +75,14 @@ class Channel:
         return "No controller is known." if controller is None else controller.interrupted
 
     async def submit(self, event: ControllerEvent[R]) -> R:
-        reply, version = await (await self._reach()).commit(event)
+        reply, version = await self.commit(event)
         # Also where nothing was changed: who hears that a topic exists already may write to it, too.
         if not await self._images.followed(version, within_s=self._follow_within_s):
             log.warning("a change is committed, and not carried out here yet", change=type(event).__name__)
         return reply
+
+    async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
+        return await (await self._reach()).commit(event)
 
     async def _reach(self) -> ReachableController:
         if self._controller is None and self._was_connected:

@@ -1,4 +1,5 @@
-"""Runs the controller over a store: events one by one, each decision committed before anyone sees it.
+"""Runs the controller over a store: events one by one, each decision committed before anyone sees it. What is about
+dead brokers comes first (controller/event_queue.py).
 
 Every transaction also puts the fence node (controller/fence.py), so that an older controller cannot write any more.
 
@@ -21,7 +22,9 @@ How a topic is created and deleted:
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -29,6 +32,8 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.controller.controller import Controller
+from kaspar.controller.decision import Decision
+from kaspar.controller.event_queue import EventQueue
 from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFailed, FenceBrokers
 from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
 from kaspar.controller.metrics import ControllerMetrics
@@ -50,6 +55,8 @@ Follower: TypeAlias = Callable[[ImageUpdate], None]
 _MAX_QUEUED_EVENTS = 1000
 _LONGEST_DELAY_S = 5.0
 """Between two attempts to claim a store that does not respond."""
+DECIDED_INLINE_PARTITIONS = 2000
+"""In a larger cluster a decision about all partitions takes longer than others should wait for the event loop."""
 LOOK_AT_FENCE_S = 10.0
 RESIGN_WITHIN_S = 1.0
 
@@ -105,14 +112,15 @@ class ControllerShell:
         self._on_bug = on_bug
         self._followers: list[Follower] = []
         self._metrics = metrics or ControllerMetrics()
-        self._queue: asyncio.Queue[tuple[float, ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
-        self._queue = asyncio.Queue(_MAX_QUEUED_EVENTS)
+        self._queue: EventQueue[tuple[float, ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
+        self._queue = EventQueue(_MAX_QUEUED_EVENTS)
         self._watch_fired = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._image: ClusterImage | None = None
         self._has_started = False
         self._version = ImageVersion(-1, 0)
         self._is_full = False
+        self._deciding = ThreadPoolExecutor(1, thread_name_prefix="kaspar-controller")
         self._fence = Fence(store, controller.broker_id, address=address, retry_delay_s=retry_delay_s)
 
     @property
@@ -155,6 +163,7 @@ class ControllerShell:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._deciding.shutdown(wait=False)
         if not self.ended.is_set():
             self._end("the controller stops")
             with contextlib.suppress(TimeoutError):
@@ -180,7 +189,8 @@ class ControllerShell:
         self._check_takes_events()
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Committed[R]] = loop.create_future()
-        await self._queue.put((loop.time(), event, reply))
+        is_urgent = isinstance(event, FenceBrokers | _LookAtBrokers)
+        await self._queue.put((loop.time(), event, reply), is_urgent=is_urgent)
         if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
             self._refuse_waiting(self.interrupted or "the controller stopped before it handled the event")
         return await reply
@@ -239,7 +249,7 @@ class ControllerShell:
             self._watch_fired.clear()
             seen = await self._fence.retried(lambda: load_brokers(self._store, self._on_watch))
             event = BrokersSeen(seen)
-        decision = self._controller.decide(self.image, event)
+        decision = await self._decide(event)
         for step in decision.steps:
             if step.operations:
                 try:
@@ -252,6 +262,13 @@ class ControllerShell:
                 self._note_space()
             self._publish(step.image, step.changed_topics, step.deleted_topics)
         return decision.reply
+
+    async def _decide(self, event: ControllerEvent[Any]) -> Decision[Any]:
+        """In a thread if there are many partitions: images never change, and there is one decision at a time."""
+        decide = functools.partial(self._controller.decide, self.image, event)
+        if sum(len(topic.partitions) for topic in self.image.topics.values()) <= DECIDED_INLINE_PARTITIONS:
+            return decide()
+        return await asyncio.get_running_loop().run_in_executor(self._deciding, decide)
 
     def _note_full(self, problem: StoreFull) -> None:
         if not self._is_full:

@@ -39,7 +39,8 @@ class TopicDelta(msgspec.Struct, frozen=True, array_like=True):
 
 class ImageDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     """`follows` is the version of the image that it changes; None if it has everything. Further fields are those of
-    ClusterImage, None where they are as before; of the ACLs there are those that came and went.
+    ClusterImage, None where they are as before; of the ACLs there are those that came and went. `topics` are encoded
+    TopicDeltas: to decode thousands of them at once would hold the interpreter for too long, also in a thread.
     """
 
     version: ImageVersion
@@ -47,7 +48,7 @@ class ImageDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     cluster_id: str
     controller_id: BrokerId
     controller_epoch: int
-    topics: tuple[TopicDelta, ...] = ()
+    topics: tuple[msgspec.Raw, ...] = ()
     absent_topics: tuple[str, ...] = ()
     said_deletions: tuple[DeletedTopic, ...] = ()
     shutting_down: frozenset[BrokerId] = frozenset()
@@ -107,7 +108,9 @@ def delta_between(known: tuple[ImageVersion, ClusterImage] | None, update: Image
         version=update.version,
         follows=None if known is None else known[0],
         topics=tuple(
-            _topic_delta(old.topics.get(name), new.topics[name]) for name in sorted(changed) if name in new.topics
+            msgspec.Raw(_ENCODER.encode(_topic_delta(old.topics.get(name), new.topics[name])))
+            for name in sorted(changed)
+            if name in new.topics
         ),
         absent_topics=tuple(sorted(name for name in changed if name not in new.topics)),
         said_deletions=update.deleted_topics,
@@ -151,12 +154,13 @@ def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def apply_delta(known: ClusterImage | None, delta: ImageDelta) -> ImageUpdate:
-    """The update that a delta stands for. Topics that are as before keep their objects.
+    """The update that a delta stands for. Topics that are as before keep their objects. Raises as `decode_delta`.
 
     With a whole image, topics that are not in it are absent, which does not mean that they are deleted.
     """
     base = known if known is not None and delta.follows is not None else ClusterImage(delta.cluster_id)
-    topics = {each.name: _changed_topic(base.topics.get(each.name), each) for each in delta.topics}
+    topic_deltas = (_TOPIC_DECODER.decode(each) for each in delta.topics)
+    topics = {each.name: _changed_topic(base.topics.get(each.name), each) for each in topic_deltas}
     fields: dict[str, Any] = {name: getattr(delta, name) for name in _VALUES}
     fields |= {name: value for name in _MAPPINGS if (value := getattr(delta, name)) is not None}
     if delta.added_acls or delta.removed_acls:
@@ -187,6 +191,7 @@ def _changed_topic(old: TopicImage | None, delta: TopicDelta) -> TopicImage:
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(ImageDelta)
+_TOPIC_DECODER: Final = msgspec.msgpack.Decoder(TopicDelta)
 
 
 def encode_delta(delta: ImageDelta) -> bytes:

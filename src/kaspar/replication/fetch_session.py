@@ -12,6 +12,15 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 _LAST_EPOCH: Final = 0x7FFF_FFFF
 
+ENDED_SESSION: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+"""Errors of a session that another one has not: the next request can be sent at once."""
+
 
 class SessionRequest(NamedTuple):
     session_id: int
@@ -21,24 +30,30 @@ class SessionRequest(NamedTuple):
 
 
 class FollowerFetchSession:
-    __slots__ = ("_epoch", "_known", "_session_id")
+    __slots__ = ("_asked", "_epoch", "_session_id")
 
     def __init__(self) -> None:
         self._session_id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        self._known: dict[PartitionKey, Position] = {}
+        self._asked: dict[PartitionKey, Position] = {}
 
-    def request(self, wanted: Mapping[PartitionKey, Position]) -> SessionRequest:
-        """What the next request says, so that it fetches what is `wanted`."""
-        if self._epoch == INITIAL_EPOCH:
-            self._known = dict(wanted)
-            return SessionRequest(self._session_id, INITIAL_EPOCH, self._known, ())
-        known = self._known
-        named = {key: position for key, position in wanted.items() if known.get(key) != position}
-        forgotten = tuple(key for key in known if key not in wanted)
+    @property
+    def asked(self) -> Mapping[PartitionKey, Position]:
+        """All that the last request fetches, named in it or not."""
+        return self._asked
+
+    def request(self, changes: Mapping[PartitionKey, Position | None]) -> SessionRequest:
+        """What the next request says, so that it fetches what the last one did, with these changes. None: it is not
+        fetched now.
+        """
+        asked = self._asked
+        named = {key: at for key, at in changes.items() if at is not None and asked.get(key) != at}
+        forgotten = tuple(key for key, at in changes.items() if at is None and key in asked)
         for key in forgotten:
-            del known[key]
-        known.update(named)
+            del asked[key]
+        asked.update(named)
+        if self._epoch == INITIAL_EPOCH:
+            return SessionRequest(self._session_id, INITIAL_EPOCH, dict(asked), ())
         return SessionRequest(self._session_id, self._epoch, named, forgotten)
 
     def responded(self, error_code: int, session_id: int) -> None:

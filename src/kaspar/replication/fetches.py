@@ -150,11 +150,20 @@ class PartitionFetch:
         self._failures += 1
 
 
+IsThrottled = Callable[[PartitionFetch], bool]
+
+
 class LeaderFetches:
-    """The partitions of one fetcher."""
+    """The partitions of one fetcher. Most of them are settled: they have caught up, and are fetched from where they
+    were fetched before. A turn looks only at the others, so that thousands of idle ones cost nothing: at those that
+    were added or in the last response, and at those that wait for something.
+    """
 
     def __init__(self) -> None:
         self._partitions: dict[PartitionKey, PartitionFetch] = {}
+        self._unsettled: dict[PartitionKey, PartitionFetch] = {}
+        self._removed: set[PartitionKey] = set()
+        """Since the last `changes`."""
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -163,27 +172,46 @@ class LeaderFetches:
         return self._partitions.get(fetch.key) is fetch
 
     def add(self, fetch: PartitionFetch) -> None:
-        self._partitions[fetch.key] = fetch
+        self._partitions[fetch.key] = self._unsettled[fetch.key] = fetch
+        self._removed.discard(fetch.key)
 
     def remove(self, key: PartitionKey) -> PartitionFetch | None:
+        self._unsettled.pop(key, None)
+        self._removed.add(key)
         return self._partitions.pop(key, None)
 
     def get(self, key: PartitionKey) -> PartitionFetch | None:
         return self._partitions.get(key)
 
-    def due(self, now_ms: int, is_throttled: Callable[[PartitionFetch], bool]) -> list[PartitionFetch]:
-        """Those to be fetched now. A throttled one is left out unless it has caught up (KIP-73)."""
-        return [
-            fetch
-            for fetch in self._partitions.values()
-            if fetch.is_due(now_ms) and (fetch.is_caught_up or not is_throttled(fetch))
-        ]
+    def responded(self, key: PartitionKey) -> PartitionFetch | None:
+        """The partition if it is still copied. It is about to change by a response."""
+        fetch = self._partitions.get(key)
+        if fetch is not None:
+            self._unsettled[key] = fetch
+        return fetch
+
+    def has_due(self, now_ms: int, is_throttled: IsThrottled) -> bool:
+        """Whether any is to be fetched now."""
+        if len(self._unsettled) < len(self._partitions):
+            return True
+        return any(_is_fetched(fetch, now_ms, is_throttled) for fetch in self._unsettled.values())
+
+    def changes(self, now_ms: int, is_throttled: IsThrottled) -> dict[PartitionKey, Position | None]:
+        """From where those are to be fetched now that may have changed since the last call; None: they are not."""
+        found: dict[PartitionKey, Position | None] = dict.fromkeys(self._removed)
+        self._removed.clear()
+        for key, fetch in tuple(self._unsettled.items()):
+            is_fetched = _is_fetched(fetch, now_ms, is_throttled)
+            found[key] = fetch.position if is_fetched else None
+            if is_fetched and fetch.is_caught_up:
+                del self._unsettled[key]
+        return found
 
     def next_due_ms(self, now_ms: int) -> int | None:
         """When the next one that is delayed will be due; None if none is."""
         waiting = [
             fetch.not_before_ms
-            for fetch in self._partitions.values()
+            for fetch in self._unsettled.values()
             if not fetch.has_failed and fetch.not_before_ms > now_ms
         ]
         return min(waiting, default=None)
@@ -198,4 +226,9 @@ class LeaderFetches:
         return [each for each in self._ready(now_ms) if each.must_sync]
 
     def _ready(self, now_ms: int) -> Iterable[PartitionFetch]:
-        return (each for each in self._partitions.values() if not each.has_failed and each.not_before_ms <= now_ms)
+        return (each for each in self._unsettled.values() if not each.has_failed and each.not_before_ms <= now_ms)
+
+
+def _is_fetched(fetch: PartitionFetch, now_ms: int, is_throttled: IsThrottled) -> bool:
+    """A throttled one is left out unless it has caught up (KIP-73)."""
+    return fetch.is_due(now_ms) and (fetch.is_caught_up or not is_throttled(fetch))

@@ -38,7 +38,7 @@ class FetchWaiter(Protocol):
 
 
 class ProposeIsr(Protocol):
-    """Submits a proposal to the controller; its outcome comes back as `isr_altered` or `isr_refused`."""
+    """Submits a proposal to the controller; a refusal comes back as `isr_refused`, and the image shows the change."""
 
     def __call__(self, partition: "Partition", proposal: IsrProposal) -> None: ...
 
@@ -279,10 +279,6 @@ class Partition:
         if proposal is not None:
             self._propose(self, proposal)
         self.recheck()
-
-    def isr_altered(self, proposal: IsrProposal, committed: Leadership) -> None:
-        if self.state.isr_altered(proposal, committed):
-            self._committed()
 
     def isr_refused(self, proposal: IsrProposal, code: ErrorCode) -> AfterRefusal:
         decided = self.state.isr_refused(proposal, code)

@@ -266,20 +266,6 @@ class PartitionState:
         self.pending = IsrProposal(leadership.leader_epoch, leadership.partition_epoch, isr, epochs, added)
         return self.pending
 
-    def isr_altered(self, proposal: IsrProposal, committed: Leadership) -> bool:
-        """The controller has carried out a proposal; returns whether the high watermark moved. If the image was faster,
-        or has brought something newer, nothing changes. A leader in a later epoch learns of that from the image.
-        """
-        current = self.leadership
-        if self.pending is not proposal or committed.leader_epoch != current.leader_epoch:
-            return False
-        if committed.partition_epoch < current.partition_epoch:
-            return False
-        self.pending = None
-        self.leadership = committed
-        self._know_followers()
-        return self._advance()
-
     def isr_refused(self, proposal: IsrProposal, code: ErrorCode) -> AfterRefusal:
         """The controller has refused a proposal. The high watermark may move: the caller calls `recheck`."""
         if self.pending is not proposal:

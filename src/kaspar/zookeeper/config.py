@@ -16,9 +16,12 @@ LOOPBACK: Final = "127.0.0.1"
 _EVERY_ADDRESS: Final = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 _HEAD: Final = "# Written at every start. To change it, copy it and start ZooKeeper with the copy.\n"
 _DEFAULTS: Final = {
-    "tickTime": "2000",
-    "initLimit": "10",
-    "syncLimit": "5",
+    # Half of ZooKeeper's default, with the same limits in seconds: a session of 6 s has six ticks, as brokers need to
+    # know how long theirs is certain to live.
+    "tickTime": "1000",
+    "initLimit": "20",
+    "syncLimit": "10",
+    "maxSessionTimeout": "40000",
     # Otherwise snapshots and logs are kept for ever.
     "autopurge.snapRetainCount": "3",
     "autopurge.purgeInterval": "1",

@@ -100,6 +100,8 @@ def test_every_change_is_refused_if_the_metadata_store_is_full() -> None:
         async def submit(self, event: ControllerEvent[Any]) -> Any:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
 
+        commit = submit
+
     assert asyncio.run(codes_with(Full())) == [ErrorCode.KAFKA_STORAGE_ERROR] * 6
 
 

@@ -63,6 +63,21 @@ def test_a_reply_waits_until_the_change_is_followed_and_the_controller_does_not(
     run(scenario, tmp_path)
 
 
+def test_a_commit_does_not_wait_until_the_change_is_followed(tmp_path: Path) -> None:
+    async def scenario(metadata: SqliteMetadata) -> None:
+        may_go_on = asyncio.Event()
+
+        async def make_logs(change: ImageChange) -> None:
+            await may_go_on.wait()
+
+        async with running(metadata.connect()) as shell, following(shell, make_logs) as channel:
+            (created,), _ = await asyncio.wait_for(channel.commit(CreateTopics((NewTopic("t"),))), 10)
+            assert created.outcome == DONE
+            may_go_on.set()
+
+    run(scenario, tmp_path)
+
+
 def test_a_reply_does_not_wait_for_ever(tmp_path: Path) -> None:
     async def scenario(metadata: SqliteMetadata) -> None:
         never = asyncio.Event()

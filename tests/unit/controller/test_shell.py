@@ -1,15 +1,19 @@
 """The controller over a store: commits before it responds, survives unknown outcomes, is fenced by its successor."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
+from kaspar.controller import shell as shell_module
 from kaspar.controller.controller import Controller
+from kaspar.controller.decision import Decision
 from kaspar.controller.events import (
     DONE,
     AllocateProducerIds,
@@ -17,6 +21,7 @@ from kaspar.controller.events import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
+    ControllerEvent,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
@@ -380,5 +385,52 @@ def test_a_seat_left_to_any_other_broker_is_not_claimed_by_the_one_that_left_it(
                 True,
                 True,
             ]
+
+    run(scenario, tmp_path)
+
+
+def test_a_fence_does_not_wait_behind_the_events_of_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_module, "_MAX_QUEUED_EVENTS", 20)
+
+    async def scenario(metadata: SqliteMetadata) -> None:
+        done: list[str] = []
+
+        async def submitted(event: ControllerEvent[Any], name: str) -> None:
+            await shell.submit(event)
+            done.append(name)
+
+        async with running(metadata.connect()) as shell:
+            clients = [asyncio.create_task(submitted(AllocateProducerIds(ONE), "client")) for _ in range(30)]
+            await asyncio.sleep(0)  # more than there is room for
+            fence = asyncio.create_task(submitted(FenceBrokers(((BrokerId(2), 7),)), "fence"))
+            await fence
+            assert len(done) <= 2, "the one that was being handled, and the fence"
+            await asyncio.gather(*clients)
+            assert done.count("client") == 30
+
+    run(scenario, tmp_path)
+
+
+def test_decisions_about_many_partitions_are_made_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell_module, "DECIDED_INLINE_PARTITIONS", 10)
+    decided_in: list[threading.Thread] = []
+
+    class Watched(Controller):
+        def decide(self, image: ClusterImage, event: ControllerEvent[Any]) -> Decision[Any]:
+            decided_in.append(threading.current_thread())
+            return super().decide(image, event)
+
+    async def scenario(metadata: SqliteMetadata) -> None:
+        core = Watched(controller()._settings)
+        async with running(metadata.connect(), core) as shell:
+            await shell.submit(CreateTopics((NewTopic("t", 11),)))
+            assert set(decided_in) == {threading.main_thread()}
+            decided_in.clear()
+            await shell.submit(FenceBrokers(((BrokerId(2), 7),)))
+            (again,) = await shell.submit(CreateTopics((NewTopic("t", 1),)))
+            assert again.outcome.error is ErrorCode.TOPIC_ALREADY_EXISTS
+            assert threading.main_thread() not in decided_in
+            assert len(set(decided_in)) == 1, "one after the other"
+            assert await stored(metadata) == shell.image
 
     run(scenario, tmp_path)

@@ -9,7 +9,7 @@ import pytest
 
 from kaspar.acls import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from kaspar.base.ids import BrokerId, LeaderEpoch
-from kaspar.metadata.deltas import ImageDelta, apply_delta, decode_delta, delta_between, encode_delta
+from kaspar.metadata.deltas import ImageDelta, TopicDelta, apply_delta, decode_delta, delta_between, encode_delta
 from kaspar.metadata.image import (
     EMPTY_CONFIGS,
     AdvertisedEndpoint,
@@ -68,7 +68,8 @@ def test_only_partitions_that_changed_are_sent() -> None:
     new = old.with_topics({"a": changed})
     update = ImageUpdate(SECOND, new, frozenset({"a"}))
     delta = delta_between((FIRST, old), update)
-    assert [(each.name, list(each.partitions)) for each in delta.topics] == [("a", [500])]
+    topics = [msgspec.msgpack.decode(each, type=TopicDelta) for each in delta.topics]
+    assert [(each.name, list(each.partitions)) for each in topics] == [("a", [500])]
     assert len(encode_delta(delta)) < 1000
     received = sent((FIRST, old), update)
     assert received == update

@@ -16,8 +16,8 @@ def at(offset: int) -> Position:
     return Position(offset, 0, 0, 0)
 
 
-def wanted(**offsets: int) -> dict[PartitionKey, Position]:
-    return {(TOPIC, int(name[1:])): at(offset) for name, offset in offsets.items()}
+def wanted(**offsets: int | None) -> dict[PartitionKey, Position | None]:
+    return {(TOPIC, int(name[1:])): None if offset is None else at(offset) for name, offset in offsets.items()}
 
 
 def test_the_first_request_names_everything_and_later_ones_changes() -> None:
@@ -27,8 +27,11 @@ def test_the_first_request_names_everything_and_later_ones_changes() -> None:
     second = session.request(wanted(p0=5, p1=2))
     assert (second.session_id, second.epoch, set(second.named)) == (7, 1, {(TOPIC, 0)})
     session.responded(ErrorCode.NONE, 7)
-    third = session.request(wanted(p1=2, p2=0))
+    third = session.request(wanted(p0=None, p2=0, p3=None))
     assert (third.epoch, set(third.named), third.forgotten) == (2, {(TOPIC, 2)}, ((TOPIC, 0),))
+    assert session.asked == wanted(p1=2, p2=0)
+    session.reset()
+    assert session.request({}).named == wanted(p1=2, p2=0)
 
 
 def test_a_leader_without_room_for_a_session_gets_full_requests() -> None:
@@ -56,7 +59,7 @@ def test_whatever_happens_the_leader_fetches_what_the_follower_wants() -> None:
     leader, follower = FetchSessions(1), FollowerFetchSession()
     for turn in range(500):
         positions = {(TOPIC, index): at(rng.randrange(3)) for index in range(5) if rng.random() < 0.7}
-        request = follower.request(positions)
+        request = follower.request({(TOPIC, index): positions.get((TOPIC, index)) for index in range(5)})
         try:
             served, session_id = serve(leader, request, turn)
         except Refused as refusal:

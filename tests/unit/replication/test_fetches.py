@@ -40,6 +40,15 @@ def fetch_of(log: Epochs, *, leader_epoch: int = 9, high_watermark: int = 0) -> 
     )
 
 
+def due(fetches: LeaderFetches, now_ms: int, *, is_throttled: bool = False) -> list[PartitionFetch]:
+    """Those to be fetched, of those that may have changed."""
+    has_due = fetches.has_due(now_ms, lambda _: is_throttled)
+    changes = fetches.changes(now_ms, lambda _: is_throttled)
+    found = [fetch for key, position in changes.items() if position is not None and (fetch := fetches.get(key))]
+    assert has_due is bool(found)
+    return found
+
+
 def meet(leader: Epochs, follower: Epochs) -> list[int]:
     """Have the follower fetch until its log is the beginning of the leader's. Returns where it truncated."""
     truncated: list[int] = []
@@ -141,7 +150,7 @@ def test_a_fenced_partition_waits_for_a_new_leader_epoch() -> None:
     fetch = fetch_of(Epochs((0, 0), end=3))
     fetches.add(fetch)
     fetch.judge(fetch.position, ErrorCode.FENCED_LEADER_EPOCH, None)
-    assert fetches.due(1 << 40, lambda _: False) == []
+    assert due(fetches, 1 << 40) == []
     assert fetches.next_due_ms(0) is None
 
 
@@ -153,12 +162,12 @@ def test_a_partition_that_fails_is_asked_for_later_and_later() -> None:
     now_ms = 0
     for _ in range(8):
         fetch.delay(now_ms, BACKOFF_MS)
-        assert fetches.due(now_ms, lambda _: False) == []
+        assert due(fetches, now_ms) == []
         next_due_ms = fetches.next_due_ms(now_ms)
         assert next_due_ms is not None
         waits.append(next_due_ms - now_ms)
         now_ms = next_due_ms
-        assert fetches.due(now_ms, lambda _: False) == [fetch]
+        assert due(fetches, now_ms) == [fetch]
     assert waits[:3] == [FIRST_DELAY_MS, 2 * FIRST_DELAY_MS, 4 * FIRST_DELAY_MS]
     assert waits[-1] == BACKOFF_MS
     fetch.appended(0)
@@ -170,10 +179,10 @@ def test_records_without_epochs_are_truncated_to_the_high_watermark_first() -> N
     fetches = LeaderFetches()
     fetch = fetch_of(Epochs(end=7), high_watermark=4)
     fetches.add(fetch)
-    assert fetches.due(0, lambda _: False) == []
+    assert due(fetches, 0) == []
     assert [each.truncate_to for each in fetches.to_truncate(0)] == [4]
     fetch.truncated()
-    assert fetches.due(0, lambda _: False) == [fetch]
+    assert due(fetches, 0) == [fetch]
     assert fetch_of(Epochs(end=7, start=7), high_watermark=4).truncate_to is None, "an empty log has nothing to compare"
 
 
@@ -197,8 +206,29 @@ def test_kip_73_a_throttled_partition_is_left_out_until_it_has_caught_up() -> No
     log = Epochs((0, 0), end=3)
     fetch = fetch_of(log)
     fetches.add(fetch)
-    assert fetches.due(0, lambda _: True) == []
+    assert due(fetches, 0, is_throttled=True) == []
     fetch.appended(3)
-    assert fetches.due(0, lambda _: True) == [fetch]
+    assert due(fetches, 0, is_throttled=True) == [fetch]
+    assert fetches.responded(fetch.key) is fetch
     fetch.appended(8)
-    assert fetches.due(0, lambda _: True) == []
+    assert due(fetches, 0, is_throttled=True) == []
+
+
+def test_a_partition_that_has_caught_up_is_not_looked_at_until_a_response_names_it() -> None:
+    fetches = LeaderFetches()
+    log, other = Epochs((0, 0), end=3), Epochs((0, 0), end=5)
+    fetch, busy = fetch_of(log), fetch_of(other)
+    for each in (fetch, busy):
+        fetches.add(each)
+        each.appended(0)
+    assert fetches.changes(0, lambda _: False) == {fetch.key: fetch.position, busy.key: busy.position}
+    assert fetches.changes(0, lambda _: False) == {}
+    assert fetches.has_due(0, lambda _: False), "they are fetched all the same"
+    assert fetches.responded(busy.key) is busy
+    other.log_end_offset = 6
+    assert fetches.changes(0, lambda _: False) == {busy.key: busy.position}
+    fetches.remove(busy.key)
+    assert fetches.responded(busy.key) is None
+    assert fetches.changes(0, lambda _: False) == {busy.key: None}
+    fetches.remove(fetch.key)
+    assert not fetches.has_due(0, lambda _: False)

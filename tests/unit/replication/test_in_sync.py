@@ -1,7 +1,5 @@
 """How followers join and leave the in-sync replicas, as in Kafka's Partition."""
 
-from dataclasses import replace
-
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -106,9 +104,9 @@ def test_kip_903_a_broker_that_the_image_does_not_know_in_this_epoch_has_to_wait
     assert state.maybe_expand(OTHER) is None
 
 
-def test_what_was_carried_out_is_committed(state: PartitionState) -> None:
-    proposal = proposed(state)
-    assert not state.isr_altered(proposal, leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+def test_the_image_ends_a_proposal_that_was_carried_out(state: PartitionState) -> None:
+    proposed(state)
+    decide(state, leadership(partition_epoch=1, in_sync=(ME, OTHER)), end=10)
     assert state.pending is None
     assert state.leadership.in_sync_replicas == (ME, OTHER)
 
@@ -116,7 +114,7 @@ def test_what_was_carried_out_is_committed(state: PartitionState) -> None:
 def test_an_outcome_after_the_image_changes_nothing(state: PartitionState) -> None:
     proposal = proposed(state)
     decide(state, leadership(partition_epoch=2, in_sync=(ME, THIRD)), end=10)
-    state.isr_altered(proposal, leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+    decide(state, leadership(partition_epoch=1, in_sync=(ME, OTHER)), end=10)
     assert state.leadership.in_sync_replicas == (ME, THIRD)
     assert state.isr_refused(proposal, ErrorCode.NOT_CONTROLLER) is AfterRefusal.WAIT
 
@@ -126,15 +124,8 @@ def test_the_outcome_of_an_earlier_proposal_does_not_end_a_later_one(state: Part
     decide(state, leadership(partition_epoch=1), end=10)
     second = state.maybe_expand(OTHER)
     assert second is not None
-    state.isr_altered(first, leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+    assert state.isr_refused(first, ErrorCode.INELIGIBLE_REPLICA) is AfterRefusal.WAIT
     assert state.pending is second
-
-
-def test_a_leader_of_a_later_epoch_is_announced_by_the_image(state: PartitionState) -> None:
-    proposal = proposed(state)
-    state.isr_altered(proposal, leadership(epoch=1, partition_epoch=1, in_sync=(ME, OTHER)))
-    assert state.pending is proposal
-    assert state.leadership.leader_epoch == 0
 
 
 @pytest.mark.parametrize(
@@ -195,7 +186,7 @@ def test_a_shrink_commits_what_waited_for_those_who_left() -> None:
     proposal = state.maybe_shrink(Offset(9), LAG_MS + 1)
     assert proposal is not None
     assert state.high_watermark == 0
-    assert state.isr_altered(proposal, replace(leadership(), partition_epoch=1))
+    decide(state, leadership(partition_epoch=1), end=9, now_ms=LAG_MS + 1)
     assert state.high_watermark == 9
 
 

@@ -5,9 +5,16 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.config import BrokerConfig, read_properties, warnings_about
+from kaspar.config import BrokerConfig, load_settings, read_properties, warnings_about
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
-from kaspar.supervisor.settings import broker_settings, check_overrides, check_settings, properties_text
+from kaspar.supervisor.settings import (
+    SESSION_TIMEOUT_MS,
+    broker_settings,
+    check_overrides,
+    check_settings,
+    properties_text,
+)
+from kaspar.zookeeper import write_config
 
 DATA = Path("/data/c1/broker-2/data")
 
@@ -84,3 +91,9 @@ def test_folder_with_a_comma_is_refused() -> None:
 @pytest.mark.parametrize("value", ["C:\\logs\\new", "  two blanks", "a=b # c", "", "größe"])
 def test_file_is_read_back_as_it_was_written(value: str) -> None:
     assert read_properties(properties_text({"one": value, "two": "2"})) == {"one": value, "two": "2"}
+
+
+def test_a_session_has_at_least_six_ticks(tmp_path: Path) -> None:
+    """As `Session.safe_until` requires: brokers count on their sessions for two thirds of the timeout."""
+    values = load_settings(write_config(tmp_path).file)
+    assert 6 * int(values["tickTime"]) <= SESSION_TIMEOUT_MS

@@ -21,7 +21,7 @@ from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.broker.cluster.own_controller import OwnController
-from kaspar.broker.cluster.remote_controller import LostController, RemoteController
+from kaspar.broker.cluster.remote_controller import SILENT_S, LostController, RemoteController
 from kaspar.broker.cluster.signs_of_life import has_ended
 from kaspar.broker.security.between_brokers import ConnectToBroker, connect_in_the_clear
 from kaspar.controller.channel import Channel
@@ -142,17 +142,25 @@ class Membership:
         """Whether this broker controls, and knows that its session has not expired."""
         return self.own.shell is not None and self._store is not None and time.monotonic() < self._store.safe_until
 
-    def in_touch(self, within_s: float) -> bool:
-        """Whether the controller was heard from within that time, so that this broker's image is no older than that."""
-        if self.is_current_controller:
-            return True
-        return self._remote is not None and time.monotonic() - self._remote.heard_at <= within_s
+    def in_touch(self) -> bool:
+        """Whether this broker would know if another one had been given what it has: its session cannot have expired,
+        and the controller was heard from just now. A process that was paused is not in touch, whatever it heard last.
+        """
+        now = time.monotonic()
+        if self._store is None or now >= self._store.safe_until:
+            return False
+        return self.own.shell is not None or (self._remote is not None and now - self._remote.heard_at <= SILENT_S)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     async def _run(self, store: ClusterStore) -> None:
         while True:
-            await self._be_member(store)
+            try:
+                await self._be_member(store)
+            except Exception:
+                # The edge of the task: without it this broker would not notice that it is not registered any more.
+                log.exception("the registration cannot be watched, and is made again")
+                await asyncio.sleep(RETRY_S)
             if self._is_leaving:
                 self._leaderships.resign()
                 return
@@ -195,8 +203,14 @@ class Membership:
             else:
                 self._arrived.clear()
                 await self._arrived.wait()
-        await self._leaderships.resume()
-        self._has_resigned = False
+        while self._has_resigned:
+            try:
+                await self._leaderships.resume()
+                self._has_resigned = False
+            except Exception:
+                # The edge of the task: a broker that is registered must not lead nothing for good.
+                log.exception("leading and following could not be resumed, and is tried again")
+                await asyncio.sleep(LONGEST_RETRY_S)
         log.info("the controller knows this broker, which leads and follows now", node=self._broker_id)
 
     async def _until_unregistered(self, store: ClusterStore) -> None:
@@ -218,6 +232,8 @@ class Membership:
                 return await self._join()
             except (StoreError, Refused) as problem:
                 log.warning("this broker cannot join its cluster yet", reason=str(problem))
+            except Exception:  # the edge of the task, as above
+                log.exception("joining the cluster failed, and is tried again")
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, LONGEST_RETRY_S)
 

@@ -26,9 +26,11 @@ from kaspar.protocol.messages.submit_event import SubmitEventRequest, SubmitEven
 R = TypeVar("R")
 
 POLL_MS: Final = 1000
-SILENT_AFTER_S: Final = 5.0
-"""Beyond POLL_MS: then the connection is given up, and made again."""
+SILENT_S: Final = POLL_MS / 1000 + 5.0
+"""When a controller has not responded for so long, it is out of touch: the connection is given up, and made again."""
 EVENT_WITHIN_S: Final = 30.0
+APPLIED_INLINE_BYTES: Final = 64 * 1024
+"""Takes about a millisecond."""
 NOTHING: Final = ImageVersion(-1, -1)
 
 
@@ -72,12 +74,12 @@ class RemoteController:
                 while True:
                     asked_at = time.monotonic()
                     response = await self._poll(connection, version)
-                    if response.is_current:
-                        self.heard_at = asked_at
                     if response.delta is not None:
-                        update = apply_delta(image, decode_delta(response.delta))
+                        update = await _updated(image, response.delta)
                         image, version = update.image, update.version
                         self._on_update(update)
+                    if response.is_current:
+                        self.heard_at = asked_at
                     connected()
         except (OSError, KasparError, MalformedBytes, msgspec.MsgspecError) as problem:
             raise LostController(f"broker {self.controller_id} at {_text(self.address)}: {problem}") from problem
@@ -100,9 +102,8 @@ class RemoteController:
 
     async def _connect(self) -> AsyncConnection:
         host, port = self.address
-        timeout_s = POLL_MS / 1000 + SILENT_AFTER_S
         # Kaspar's own APIs have one version each: there is nothing to negotiate.
-        return await self._connect_to(host, port, client_id=f"broker-{self._me}", timeout_s=timeout_s, negotiate=False)
+        return await self._connect_to(host, port, client_id=f"broker-{self._me}", timeout_s=SILENT_S, negotiate=False)
 
     # -- events --------------------------------------------------------------------------------------------------------
 
@@ -133,6 +134,13 @@ class RemoteController:
             if self._events is None or self._events.is_closed:
                 self._events = await self._connect()
             return self._events
+
+
+async def _updated(image: ClusterImage | None, delta: bytes) -> ImageUpdate:
+    """A large one, most often the whole image, in a thread."""
+    if len(delta) <= APPLIED_INLINE_BYTES:
+        return apply_delta(image, decode_delta(delta))
+    return await asyncio.to_thread(lambda: apply_delta(image, decode_delta(delta)))
 
 
 def _text(address: Address) -> str:

@@ -30,7 +30,9 @@ MAX_LOGGED: Final = 20
 
 
 class LoadCancelled(Exception):
-    """The partition is no longer ours to load, or its log is gone, which may be for the same reason."""
+    """The partition is no longer ours to load, or its log is gone, which may be for the same reason. Or it still has
+    records that a truncation is to remove: then it can be loaded later.
+    """
 
 
 class ShardLoader:
@@ -71,6 +73,8 @@ class ShardLoader:
 
     def _load_piece(self, end: int) -> None:
         source = self._current()
+        if source.truncation_due:
+            raise LoadCancelled
         try:
             data = source.read(self.position, self._piece_bytes, end)
         except (Refused, StorageFailure) as problem:
@@ -99,7 +103,7 @@ class ShardLoader:
         if refusal.code is ErrorCode.OFFSET_OUT_OF_RANGE and self.position < source.log_start_offset:
             self.position = min(source.log_start_offset, end)  # deleted while it was read
             return
-        if refusal.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if refusal.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OFFSET_NOT_AVAILABLE):
             raise LoadCancelled
         self._damaged(self.position, refusal.message)
         self._skip_segment(source, end)

@@ -282,8 +282,8 @@ class Reading:
             state.check_leader()
         elif state.role is not Role.LEADER:
             state.check_replica()
-            if partition.log.truncating:
-                raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "this follower compares its log with the leader's")
+        if partition.log.truncating:  # also of a leader, if it was elected before a full disk let it finish
+            raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "the truncation of this replica's log is not finished")
         if self.for_follower:
             state.check_follower(self._request.replica_id, knows_epoch=wanted.current_leader_epoch >= 0)
             return partition.log.log_end_offset

@@ -27,8 +27,8 @@ from kaspar.client.core import UnsupportedByPeer
 from kaspar.config.kinds import MAX_LONG
 from kaspar.protocol.messages.fetch import FetchResponse
 from kaspar.records.layout import LENGTH_AT, LENGTH_OVERHEAD
-from kaspar.replication.fetch_session import FollowerFetchSession
-from kaspar.replication.fetches import FIRST_DELAY_MS, LeaderFetches, PartitionFetch, PartitionKey, Position, Verdict
+from kaspar.replication.fetch_session import ENDED_SESSION, FollowerFetchSession
+from kaspar.replication.fetches import FIRST_DELAY_MS, LeaderFetches, PartitionFetch, PartitionKey, Verdict
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
 from kaspar.storage import FetchedBatches, UnexpectedAppendOffset
@@ -149,9 +149,8 @@ class ReplicaFetcher:
             await self._sync(to_sync)
         if to_look_up := self._fetches.to_look_up(now_ms):
             await self._look_up(to_look_up)
-        due = self._fetches.due(now_ms, self._is_throttled)
-        if due:
-            await self._fetch(due)
+        if self._fetches.has_due(now_ms, self._is_throttled):
+            await self._fetch(now_ms)
         elif not to_truncate and not to_sync and not to_look_up:
             next_due_ms = self._fetches.next_due_ms(now_ms)
             backoff_ms = self._services.settings.config.replica_fetch_backoff_ms
@@ -192,12 +191,11 @@ class ReplicaFetcher:
 
     # -- fetching ------------------------------------------------------------------------------------------------------
 
-    async def _fetch(self, due: list[PartitionFetch]) -> None:
+    async def _fetch(self, now_ms: int) -> None:
         connection = await self._connected()
-        asked = {fetch.key: fetch.position for fetch in due if fetch in self._fetches}
         services, config = self._services, self._services.settings.config
         request = fetch_request(
-            self._session.request(asked),
+            self._session.request(self._fetches.changes(now_ms, self._is_throttled)),
             broker_id=services.broker_id,
             broker_epoch=services.broker_epoch(),
             config=config,
@@ -208,19 +206,19 @@ class ReplicaFetcher:
         self._session.responded(response.error_code, response.session_id)
         if response.error_code != ErrorCode.NONE:
             log.info("a fetch was refused", leader=self.leader, reason=ErrorCode(response.error_code).name)
+            if response.error_code not in ENDED_SESSION:
+                await self._pause(config.replica_fetch_backoff_ms)
             return
-        await self._apply(asked, fetched_partitions(response))
+        await self._apply(fetched_partitions(response))
 
-    async def _apply(
-        self, asked: Mapping[PartitionKey, Position], fetched: Iterable[tuple[PartitionKey, FetchedPartition]]
-    ) -> None:
+    async def _apply(self, fetched: Iterable[tuple[PartitionKey, FetchedPartition]]) -> None:
         bytes_in_turn = partitions_in_turn = 0
         to_sync: list[PartitionFetch] = []
         for key, result in fetched:
             if bytes_in_turn > APPENDED_AT_ONCE_BYTES or partitions_in_turn >= PARTITIONS_AT_ONCE:
                 bytes_in_turn = partitions_in_turn = 0
                 await asyncio.sleep(0)
-            fetch, position = self._fetches.get(key), asked.get(key)
+            fetch, position = self._fetches.responded(key), self._session.asked.get(key)
             if fetch is None or position is None:
                 continue
             match fetch.judge(position, result.error_code, result.diverging):

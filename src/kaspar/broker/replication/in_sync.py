@@ -3,6 +3,9 @@
 It has the role of Kafka's AlterPartitionManager: what the leaders of this broker propose while one request is under way
 goes into the next, and a request that failed as a whole is repeated until the controller responds. A proposal that is
 out of date by then is refused, and no harm is done: it names the epochs that it is based on.
+
+A leader acts by what the image says, never by the controller's response: the image also has the min.insync.replicas by
+which the controller has decided, and so which replicas it keeps as eligible leaders (KIP-966).
 """
 
 import asyncio
@@ -16,10 +19,9 @@ from kaspar.broker.partitions import Partitions
 from kaspar.broker.services import CurrentSettings, Failures, Tasks
 from kaspar.controller.channel import ControllerChannel
 from kaspar.controller.events import AlterPartitions, IsrChange, IsrOutcome
-from kaspar.metadata import PartitionImage
 from kaspar.replication.in_sync import AfterRefusal, IsrProposal
 from kaspar.replication.partition import Partition
-from kaspar.replication.state import Leadership, Role
+from kaspar.replication.state import Role
 
 log = get_log(__name__)
 
@@ -28,18 +30,6 @@ LONGEST_RETRY_S: Final = 1.0
 MOST_CHANGES_AT_ONCE: Final = 1000
 PARTITIONS_AT_ONCE: Final = 1000
 """How many partitions are checked before others have their turn."""
-
-
-def leadership_of(partition: PartitionImage) -> Leadership:
-    return Leadership(
-        partition.leader,
-        partition.leader_epoch,
-        partition.partition_epoch,
-        partition.replicas,
-        partition.isr,
-        partition.adding_replicas,
-        partition.is_reassigning,
-    )
 
 
 class AlterPartitionManager:
@@ -75,7 +65,7 @@ class AlterPartitionManager:
     # -- proposals ---------------------------------------------------------------------------------------------------
 
     def propose(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Submit it soon. The partition hears of the outcome."""
+        """Submit it soon. The partition hears of a refusal; the image shows what is carried out."""
         self._proposals[partition] = proposal
         if not self._is_submitting:
             self._is_submitting = True
@@ -108,7 +98,7 @@ class AlterPartitionManager:
         changes = {self._change(partition, proposal): (partition, proposal) for partition, proposal in sent.items()}
         event = AlterPartitions(self._broker_id, self._broker_epoch(), tuple(changes))
         try:
-            outcomes = await self._controller.submit(event)
+            outcomes = (await self._controller.commit(event)).reply
         except (KasparError, OSError) as problem:
             reason = problem.message if isinstance(problem, Refused) else str(problem)
             log.info("in-sync replicas are not changed yet", partitions=len(sent), reason=reason)
@@ -145,8 +135,7 @@ class AlterPartitionManager:
                 isr=",".join(map(str, outcome.partition.isr)),
                 partition_epoch=outcome.partition.partition_epoch,
             )
-            partition.isr_altered(proposal, leadership_of(outcome.partition))
-            return False
+            return False  # it is pending until the image shows it
         self.failures += 1
         after = partition.isr_refused(proposal, code)
         if after is AfterRefusal.RETRY:

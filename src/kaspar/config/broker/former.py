@@ -8,7 +8,6 @@ FORMER_SETTINGS = {
     "advertised.host.name": _ADDRESS,
     "advertised.port": _ADDRESS,
     "auto.include.jmx.reporter": "there is no JMX here",
-    "broker.id.generation.enable": _ZOOKEEPER,
     "control.plane.listener.name": _ZOOKEEPER,
     "controlled.shutdown.max.retries": _ZOOKEEPER,
     "controlled.shutdown.retry.backoff.ms": _ZOOKEEPER,
@@ -30,7 +29,6 @@ FORMER_SETTINGS = {
     "port": _ADDRESS,
     "quota.consumer.default": "set default quotas with kafka-configs",
     "quota.producer.default": "set default quotas with kafka-configs",
-    "reserved.broker.max.id": _ZOOKEEPER,
     "zookeeper.metadata.migration.enable": _ZOOKEEPER,
     "zookeeper.sync.time.ms": _ZOOKEEPER,
 }

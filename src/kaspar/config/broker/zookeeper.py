@@ -42,6 +42,13 @@ class ZooKeeperSettings(Settings):
         importance=Importance.HIGH,
         doc="How many requests a broker sends to ZooKeeper before it waits for a response; never more than 100.",
     )
+    broker_id_generation_enable: bool = setting(
+        BOOLEAN,
+        True,
+        doc="Whether a broker with `zookeeper.connect` and without `node.id` gets a generated id at its first start. "
+        "The id is kept in the `meta.properties` of its log directories.",
+    )
+    reserved_broker_max_id: int = setting(INT, 1000, at_least(0), doc="Generated ids are above this one.")
     zookeeper_set_acl: bool = setting(
         BOOLEAN,
         False,

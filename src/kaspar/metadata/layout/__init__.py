@@ -17,6 +17,7 @@
     /producer_ids                    the first producer id that is not given out
     /acls/<bucket>                   ACLs by their ids; one node for each would be more than ZooKeeper can list
     /features                        the finalised level of each feature, and the epoch of the last change of one
+    /generated_ids                   its version counts the broker ids that were generated
     /moving                          while metadata is copied into the store: the cluster's id; no broker may start
     /adopted                         the metadata log of Kafka that the store was made from (metadata/kraft/)
 

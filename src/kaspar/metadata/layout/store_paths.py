@@ -21,6 +21,7 @@ CLIENT_QUOTAS = "/quotas"
 PRODUCER_IDS = "/producer_ids"
 FEATURES = "/features"
 ACLS = "/acls"
+GENERATED_IDS = "/generated_ids"
 MOVING = "/moving"
 ADOPTED = "/adopted"
 LATER_FOLDERS: Final = (BROKER_DIRECTORIES, BROKER_INCARNATIONS, SCRAM, TOKENS, CLIENT_QUOTAS, ACLS)

@@ -99,9 +99,13 @@ def out_of_range(owner: ReadableLog, offset: int) -> Refused:
 
 
 def missing(local: LocalLog, segment: Segment, error: OSError) -> SegmentsChanged | Refused | StorageFailure:
-    """Why a segment's file is missing: the partition or the segment was deleted, or somebody else removed the file."""
+    """Why a segment's file is missing: the partition or the segment was deleted, a truncation is not finished, or
+    somebody else removed the file.
+    """
     if local.deleted:
         return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{local.topic_partition} was deleted")
+    if local.truncation_due:
+        return Refused(ErrorCode.OFFSET_NOT_AVAILABLE, f"the truncation of {local.topic_partition} is not finished")
     if local.has_segment(segment):
         return local.directory.take_offline(f"{error.filename} is missing")
     return SegmentsChanged()

@@ -1,19 +1,25 @@
 """When a member of a cluster leads and follows, and when it does not."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
+
+import pytest
 
 from kaspar.base.ids import BrokerId
-from kaspar.broker.cluster.membership import Membership
+from kaspar.broker.cluster import membership
+from kaspar.broker.cluster.membership import ClusterStore, Leaderships, Membership
 from kaspar.broker.cluster.own_controller import OwnController
+from kaspar.broker.cluster.remote_controller import SILENT_S, RemoteController
 from kaspar.controller.channel import Channel
 from kaspar.metadata.image import AdvertisedEndpoint, ClusterImage
 from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
 from kaspar.metadata.layout.broker_nodes import broker_path
 from kaspar.metadata.store import Node, Operation, Watcher
 from tests.unit.controller.clusters import broker
+from tests.unit.metadata.stores import until
 
 ME = BrokerId(1)
 REGISTRATION = broker_path(ME, 2)
@@ -65,9 +71,34 @@ class SilentController:
     def __init__(self) -> None:
         self.publish: asyncio.Future[Callable[[ImageUpdate], None]] = asyncio.get_running_loop().create_future()
 
+    shell: object = None
+
     async def control(self, store: object, endpoint: object, on_update: Callable[[ImageUpdate], None]) -> None:
-        self.publish.set_result(on_update)
+        if not self.publish.done():
+            self.publish.set_result(on_update)
         await asyncio.Event().wait()
+
+
+async def not_again() -> Any:
+    raise AssertionError("its session is alive")
+
+
+def member(
+    images: FollowedImage,
+    own: SilentController,
+    leaderships: Leaderships,
+    join: Callable[[], Awaitable[ClusterStore]] = not_again,
+) -> Membership:
+    return Membership(
+        ME,
+        images=images,
+        channel=Channel(images),
+        own=cast(OwnController, own),
+        endpoint=AdvertisedEndpoint("PLAINTEXT", "host1", 9092, "PLAINTEXT"),
+        registration=OwnRegistration(),
+        join=join,
+        leaderships=leaderships,
+    )
 
 
 def image_with(epoch: int) -> ClusterImage:
@@ -79,22 +110,9 @@ def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_re
 
     async def scenario() -> None:
         images = FollowedImage(ME, on_bug=lambda problem: None)
-        leaderships, own, registration = RecordedLeaderships(), SilentController(), OwnRegistration()
-
-        async def join() -> Any:
-            raise AssertionError("its session is alive")
-
-        membership = Membership(
-            ME,
-            images=images,
-            channel=Channel(images),
-            own=cast(OwnController, own),
-            endpoint=AdvertisedEndpoint("PLAINTEXT", "host1", 9092, "PLAINTEXT"),
-            registration=registration,
-            join=join,
-            leaderships=leaderships,
-        )
-        membership.start(OneSession())
+        leaderships, own = RecordedLeaderships(), SilentController()
+        one = member(images, own, leaderships)
+        one.start(OneSession())
         assert leaderships.resigned == 1, "before it can have heard of any image"
         publish = await own.publish
         publish(ImageUpdate.whole(ImageVersion(1, 1), image_with(epoch=6)))
@@ -104,7 +122,82 @@ def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_re
         assert not leaderships.resumed.is_set()
         publish(ImageUpdate.whole(ImageVersion(1, 2), image_with(epoch=7)))
         await asyncio.wait_for(leaderships.resumed.wait(), 5)
-        await membership.stop()
+        await one.stop()
+        await images.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_is_in_touch_while_its_session_lives_and_the_controller_is_heard() -> None:
+    """A process that was paused may have heard from the controller shortly before its session expired."""
+
+    async def scenario() -> None:
+        now = time.monotonic()
+        own, session = SilentController(), OneSession()
+        one = member(FollowedImage(ME, on_bug=lambda problem: None), own, RecordedLeaderships())
+        one.start(session)
+        remote = RemoteController(BrokerId(2), ("host2", 9092), me=ME, on_update=lambda update: None)
+        assert not one.in_touch(), "no controller is known"
+        one._remote = remote
+        assert not one.in_touch(), "none was heard from"
+        remote.heard_at = now
+        assert one.in_touch()
+        session.safe_until = now
+        assert not one.in_touch()
+        own.shell = object()
+        assert not one.in_touch(), "another broker may control by now"
+        session.safe_until = now + 100
+        remote.heard_at = now - SILENT_S
+        assert one.in_touch()
+        own.shell = None
+        assert not one.in_touch()
+        await one.stop()
+        assert not one.in_touch()
+
+    asyncio.run(scenario())
+
+
+def test_a_bug_on_the_way_back_does_not_keep_a_broker_from_leading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "RETRY_S", 0.001)
+    monkeypatch.setattr(membership, "LONGEST_RETRY_S", 0.001)
+
+    class OnceBroken(OneSession):
+        def __init__(self) -> None:
+            self.bugs: list[Exception] = [ZeroDivisionError("watching")]
+
+        async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
+            if path == REGISTRATION and self.bugs:
+                raise self.bugs.pop()
+            return await super().get(path, watcher)
+
+    class OnceFailing(RecordedLeaderships):
+        bugs: ClassVar[list[Exception]] = [ZeroDivisionError("resuming")]
+
+        async def resume(self) -> None:
+            if self.bugs:
+                raise self.bugs.pop()
+            await super().resume()
+
+    async def scenario() -> None:
+        attempts = iter([ZeroDivisionError("joining"), OneSession()])
+
+        async def join() -> Any:
+            attempt = next(attempts)
+            if isinstance(attempt, Exception):
+                raise attempt
+            return attempt
+
+        images = FollowedImage(ME, on_bug=lambda problem: None)
+        leaderships, own = OnceFailing(), SilentController()
+        one = member(images, own, leaderships, join)
+        one.start(OnceBroken())
+        await until(lambda: leaderships.resigned == 2)
+        publish = await own.publish
+        publish(ImageUpdate.whole(ImageVersion(1, 1), image_with(epoch=7)))
+        await images.start()
+        await asyncio.wait_for(leaderships.resumed.wait(), 5)
+        assert next(attempts, None) is None
+        await one.stop()
         await images.stop()
 
     asyncio.run(scenario())

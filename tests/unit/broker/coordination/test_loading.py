@@ -427,3 +427,16 @@ def test_leadership_that_ends_while_a_partition_is_loaded_ends_the_load(
             assert made.ask("a") == Said(code=ErrorCode.NOT_COORDINATOR)
 
     run(scenario())
+
+
+def test_a_log_whose_truncation_is_not_finished_is_not_loaded(log: Log) -> None:
+    """What it still has is not this partition's any more, and what it lacks is not damaged."""
+    append(log, record("a", "removed"))
+    loader = ShardLoader(ToyShard(0, 0), lambda: log, piece_bytes=1000, cancelled=lambda: False)
+    log.local.truncation_due = True
+    with pytest.raises(LoadCancelled):
+        loader.load_up_to(1)
+    assert (loader.records, loader.damaged, loader.position) == (0, 0, 0)
+    log.local.truncation_due = False
+    loader.load_up_to(1)
+    assert loader.records == 1

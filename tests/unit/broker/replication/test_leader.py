@@ -1,7 +1,9 @@
 """The leader's side of replication: what a follower's fetch means to producers, consumers and the follower itself."""
 
 import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from kaspar.replication.state import Leadership, Role
 from kaspar.storage import Log
 from kaspar.storage.directories.log_directory import LogDirectory
 from kaspar.storage.disk.source import NotCached
-from tests.unit.broker.running import Client, create_topic, run, running
+from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.replication.partitions import append
 from tests.unit.storage.logs import make_batch
 
@@ -308,6 +310,58 @@ def test_a_broker_that_loses_its_registration_while_a_decision_is_applied_leads_
             await broker.replicas.lead_or_follow([(partition, decided)])
             assert partition.state.role is Role.NONE
             monkeypatch.undo()
+            await broker.hosting.resume()
+            partition.state.check_leader()
+
+    run(scenario())
+
+
+def test_a_broker_that_loses_its_registration_again_before_it_resumes_leads_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            broker.hosting.resign()
+            async with broker.hosting._following:  # an image is being carried out
+                resuming = asyncio.create_task(broker.hosting.resume())
+                await asyncio.sleep(0)
+                resuming.cancel()
+                await asyncio.gather(resuming, return_exceptions=True)
+                broker.hosting.resign()
+                again = asyncio.create_task(broker.hosting.make_lost("t", partition.topic_id, ()))
+            await again
+            assert partition.state.role is Role.NONE
+            await broker.hosting.resume()
+            partition.state.check_leader()
+
+    run(scenario())
+
+
+def test_a_truncation_that_began_while_a_broker_resumed_is_finished_though_its_session_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            broker.hosting.resign()
+            partition.log.local.truncation_due = True
+            began, may_go_on = asyncio.Event(), threading.Event()
+            truncate_to = broker.logs.truncate_to
+
+            def slow(*arguments: Any, **named: Any) -> Any:
+                broker.threads.call_on_loop(began.set)
+                assert may_go_on.wait(10)
+                return truncate_to(*arguments, **named)
+
+            monkeypatch.setattr(broker.logs, "truncate_to", slow)
+            resuming = asyncio.create_task(broker.hosting.resume())
+            await began.wait()
+            resuming.cancel()
+            await asyncio.gather(resuming, return_exceptions=True)
+            broker.hosting.resign()
+            assert partition.log.truncating
+            may_go_on.set()
+            await until(lambda: not partition.log.truncating)
+            assert partition.state.role is Role.NONE
             await broker.hosting.resume()
             partition.state.check_leader()
 

@@ -11,15 +11,17 @@ from kaspar.broker.replication.in_sync import AlterPartitionManager
 from kaspar.broker.services import CurrentSettings, Failures, Tasks
 from kaspar.config import BrokerSettings
 from kaspar.controller.events import DONE, AlterPartitions, IsrOutcome
+from kaspar.controller.shell import Committed
 from kaspar.metadata.image import PartitionImage
+from kaspar.metadata.images import ImageVersion
 from kaspar.replication.in_sync import AfterRefusal, IsrProposal
-from kaspar.replication.state import Leadership
+from tests.unit.broker.running import until
 
 ME, SECOND, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
 
 
 class RecordingPartition:
-    """Has a proposal pending, and hears of outcomes."""
+    """Has a proposal pending, and hears of refusals."""
 
     topic_id = uuid.UUID(int=1)
     topic_partition = TopicPartition("t", 0)
@@ -27,14 +29,6 @@ class RecordingPartition:
     def __init__(self) -> None:
         self.state = self
         self.pending: IsrProposal | None = None
-        self.altered: list[IsrProposal] = []
-        self.settled = asyncio.Event()
-
-    def isr_altered(self, proposal: IsrProposal, committed: Leadership) -> None:
-        self.altered.append(proposal)
-        if self.pending is proposal:
-            self.pending = None
-            self.settled.set()
 
     def isr_refused(self, proposal: IsrProposal, code: ErrorCode) -> AfterRefusal:
         return AfterRefusal.WAIT
@@ -46,10 +40,10 @@ class SlowController:
     def __init__(self) -> None:
         self.asked: asyncio.Queue[tuple[AlterPartitions, asyncio.Future[Any]]] = asyncio.Queue()
 
-    async def submit(self, event: Any) -> Any:
+    async def commit(self, event: Any) -> Any:
         response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self.asked.put((event, response))
-        return await response
+        return Committed(await response, ImageVersion(1, 1))
 
 
 def proposal(partition_epoch: int, added: BrokerId, *isr: BrokerId) -> IsrProposal:
@@ -87,7 +81,6 @@ def test_a_proposal_made_while_the_response_to_an_earlier_one_is_under_way_is_su
         event, response = await asyncio.wait_for(controller.asked.get(), 5)
         assert event.changes[0].new_isr == (ME, SECOND, THIRD)
         response.set_result(done(event))
-        await asyncio.wait_for(partition.settled.wait(), 5)
-        assert partition.altered == [first, second]
+        await until(lambda: manager.expansions == 2)
 
     asyncio.run(scenario())
