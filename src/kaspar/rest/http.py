@@ -35,10 +35,16 @@ class JsonParts(Response):
 
     def __init__(self, parts: Sequence[bytes], *, media_type: str = JSON, status: int = 200) -> None:
         self._size = sum(map(len, parts))
-        self._parts = parts if self._size > _SENT_AT_ONCE else [b"".join(parts)]
-        super().__init__(None, status, {"content-length": str(self._size)}, media_type)
+        self._parts = parts
+        if self._size <= _SENT_AT_ONCE:
+            super().__init__(b"".join(parts), status, media_type=media_type)
+        else:
+            super().__init__(None, status, {"content-length": str(self._size)}, media_type)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._size <= _SENT_AT_ONCE:
+            await super().__call__(scope, receive, send)
+            return
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         left = self._size
         for part in self._parts:

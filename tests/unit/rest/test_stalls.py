@@ -204,7 +204,7 @@ def test_very_many_records_hold_up_nobody(proxy: Proxy, embedded: str) -> None:
 def test_what_is_refused_of_very_many_records(proxy: Proxy) -> None:
     async def refusal(*values: bytes) -> str:
         with pytest.raises(RestError) as refused:
-            await proxy.produce("json", body_of(1, *[b"1"] * 10_000, *values))
+            await proxy.produce("json", body_of(1, *[b"1"] * 20_000, *values))
         return f"{refused.value.kind.code} {refused.value.message}"
 
     assert asyncio.run(refusal(b'1,"partition":-1')) == "422 partition must be greater than or equal to 0"

@@ -42,6 +42,7 @@ _WHOLE_REQUEST: Final = (KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION)
 """Confluent's proxy gives their codes to records, and the response their status."""
 _STATUSES: Final[dict[int | None, int]] = {kind.code: kind.status for kind in _WHOLE_REQUEST}
 _GROUPS_UNDER_WAY: Final = 20
+_OFFSETS: Final = b'{"offsets":['
 
 
 class ProduceEndpoint:
@@ -250,8 +251,9 @@ class _Written:
             raise self._refusal
         while self._under_way:
             await self._finish_first()
-        ids = encode({"key_schema_id": schemas.key_id, "value_schema_id": schemas.value_id})
-        parts = [b'{"offsets":[', *self._parts, b"]," + ids[1:]]
+        # An empty response has everything that follows the offsets, too.
+        rest = encode(bodies.ProduceResponse([], schemas.key_id, schemas.value_id))
+        parts = [_OFFSETS, *self._parts, rest[len(_OFFSETS) :]]
         return JsonParts(parts, media_type=media_type, status=self._status)
 
     async def _finish_first(self) -> None:

@@ -18,7 +18,8 @@ from kaspar.web.turns import Turn
 
 GROUP_RECORDS: Final = 500
 GROUP_BYTES: Final = 64 * 1024
-AT_ONCE_RECORDS: Final = 10_000
+AT_ONCE_BRACES: Final = 20_000
+"""A few milliseconds of decoding, if each is a record."""
 AT_ONCE_BYTES: Final = 2 << 20
 
 _Record = TypeVar("_Record")
@@ -68,7 +69,7 @@ async def raw_groups(body: bytes, turn: Turn) -> tuple[bodies.RawProduce | bodie
 
 
 def _is_usual(body: bytes) -> bool:
-    return len(body) <= AT_ONCE_BYTES and body.count(b"{") <= AT_ONCE_RECORDS
+    return len(body) <= AT_ONCE_BYTES and body.count(b"{") <= AT_ONCE_BRACES
 
 
 def _grouped(records: Sequence[_Record]) -> list[Sequence[_Record]]:

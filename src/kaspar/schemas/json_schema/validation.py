@@ -35,7 +35,7 @@ from kaspar.schemas.json_schema.values import identity
 
 MAX_STEPS: Final = 100_000
 """About 0.4 seconds."""
-_STEPS_AT_ONCE: Final = 4
+_STEPS_AT_ONCE: Final = 8
 """Before it is asked whether to stop."""
 
 ShouldStop = Callable[[], bool]
@@ -93,17 +93,25 @@ class _Check:
     def __init__(self, should_stop: ShouldStop | None) -> None:
         self._steps = 0
         self._should_stop = should_stop
+        self._next_stop = MAX_STEPS if should_stop is None else _STEPS_AT_ONCE
 
     def _step(self) -> None:
         self._steps += 1
+        if self._steps > self._next_stop:
+            self._maybe_stop()
+
+    def _maybe_stop(self) -> None:
         if self._steps > MAX_STEPS:
             raise InvalidValue("The value takes too many steps to check")
-        if self._should_stop is not None and self._steps % _STEPS_AT_ONCE == 0 and self._should_stop():
+        if self._should_stop is not None and self._should_stop():
             raise Stopped
+        self._next_stop = min(self._steps + _STEPS_AT_ONCE, MAX_STEPS)
 
     def failure(self, schema: Schema, value: object, outer: _Evaluated | None) -> _Failure | None:
         """Of a whole schema. `outer` learns what it has evaluated, if the value fits."""
-        self._step()
+        self._steps += 1
+        if self._steps > self._next_stop:
+            self._maybe_stop()
         if isinstance(schema, _LEAVES):
             return self._leaf(schema, value)
         evaluated = _Evaluated()
