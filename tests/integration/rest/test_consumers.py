@@ -349,7 +349,7 @@ def test_a_response_without_records_has_the_general_type(api: Api, group: str) -
 def test_an_instance_of_a_group_of_any_name_is_where_its_uri_leads(api: Api, new_topic: NewTopic) -> None:
     topic = new_topic()
     api.write(topic, "hello")
-    for group in ("with%2Fslash", "with%252Fsign", "50%25"):
+    for group in ("with%2Fslash", "with%252Fsign", "75%25"):
         instance = api.instance(group)
         assert f"/consumers/{group}/instances/" in instance.uri
         instance.assign((topic, 0))
