@@ -97,7 +97,7 @@ def test_a_reassignment_is_cancelled_by_command(cluster: Cluster, tmp_path: Path
 def test_replicas_are_compared_by_command(cluster: Cluster) -> None:
     new_topic(cluster, "compared", 1, 2, 3)
     write(cluster, "compared", 7, 10)
-    program = [PROGRAMS / "kafka-replica-verification", "--broker-list", cluster.bootstrap_servers]
+    program = [str(PROGRAMS / "kafka-replica-verification"), "--broker-list", cluster.bootstrap_servers]
     options = ["--topics-include", "compared", "--report-interval-ms", "300", "--max-wait-ms", "100", "--time", "-2"]
     with subprocess.Popen(
         [*program, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
