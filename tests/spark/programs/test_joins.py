@@ -130,7 +130,8 @@ def test_a_table_that_is_older_than_the_stream_is_read_before_it(
         ],
     )
     topics.produce(
-        orders, [Message(b"order", key, timestamp_ms=START + 1000 + number) for number, key in enumerate(keys)]
+        orders,
+        [Message(b"order", key, timestamp_ms=START + 1000 + number) for number, key in enumerate(reversed(keys))],
     )
     builder = StreamsBuilder()
     builder.stream(orders).left_join(builder.table(profiles), plus).to("orders-with-profiles")
