@@ -26,7 +26,7 @@ from kaspar.monitor.changes import Changes, Watcher
 from kaspar.monitor.checkups import Checkups
 from kaspar.monitor.cluster import read_cluster
 from kaspar.monitor.doctor import Finding
-from kaspar.monitor.lag.book import LagBook
+from kaspar.monitor.lag.latest import LatestLag
 from kaspar.monitor.lag.rounds import LagRounds
 from kaspar.monitor.scraping.pages import MetricsPages
 from kaspar.monitor.scraping.rates import Rates
@@ -48,7 +48,7 @@ class Monitor:
         settings = config.settings
         self.clock = clock or SystemClock()
         self.rates = Rates(history_ms=settings.rates_history_ms)
-        self.lag = LagBook(history_ms=settings.lag_history_ms)
+        self.lag = LatestLag(history_ms=settings.lag_history_ms)
         self.cluster: ClusterSnapshot | None = None
         self.cluster_problem = ""
         """Why the cluster could not be looked at the last time; empty if it could."""

@@ -22,7 +22,7 @@ from kaspar.config.kinds import MAX_INT
 from kaspar.network.authentication_metrics import NO_AUTHENTICATION, AuthenticationMetrics
 from kaspar.network.connection import SHARED_BUFFER_BYTES, Connection, RequestHandler
 from kaspar.network.gates import Principal, Rejected
-from kaspar.network.strangers import Strangers
+from kaspar.network.unidentified_connections import UnidentifiedConnections
 from kaspar.quotas.connections import ConnectionRates, plain_address
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Listener:
         run_blocking: Callable[[Callable[[int], bytes], int], Awaitable[bytes]],
         malformed_requests: CounterMetric,
         rates: ConnectionRates,
-        strangers: Strangers,
+        unidentified: UnidentifiedConnections,
         between_brokers: bool = False,
         security: ListenerSecurity | None = None,
     ) -> None:
@@ -148,10 +148,10 @@ class Listener:
         self.disconnected = 0
         self.rejected = 0
         self.idle_closed = 0
-        self.strangers_closed = 0
+        self.unidentified_closed = 0
         self._limits = limits
         self._rates = rates
-        self._strangers = strangers
+        self._unidentified = unidentified
         self._between_brokers = between_brokers
         self._paused_until = 0.0
         self._refused: set[socket.socket] = set()
@@ -332,7 +332,7 @@ class Listener:
                 own = sock.dup()  # the transport closes its own at once when the handshake fails
                 connection = Connection(self, peer, sock, is_encrypted=True)
                 self._handshakes[connection] = _Handshake(peer, own)
-                self._count_stranger(self._handshakes[connection])
+                self._count_unidentified(self._handshakes[connection])
                 await self._loop.connect_accepted_socket(
                     lambda: connection,
                     sock,
@@ -373,8 +373,8 @@ class Listener:
 
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
-        self._end_handshake(connection)  # as a stranger it counts once
-        self._count_stranger(connection)
+        self._end_handshake(connection)  # it is counted once
+        self._count_unidentified(connection)
         if self.security is not None:
             try:
                 self.security.opened(connection)
@@ -383,7 +383,7 @@ class Listener:
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
-        self._strangers.closed(connection)
+        self._unidentified.closed(connection)
         if self.security is not None:
             self.security.closed(connection)
         self.disconnected += 1
@@ -418,22 +418,24 @@ class Listener:
 
     def _end_handshake(self, connection: Connection) -> None:
         if (handshake := self._handshakes.pop(connection, None)) is not None:
-            self._strangers.closed(handshake)
+            self._unidentified.closed(handshake)
 
-    def _count_stranger(self, stranger: "Connection | _Handshake") -> None:
-        if (oldest := self._strangers.opened(stranger)) is not None:
-            self._close_stranger(cast(Connection, oldest), "too many connections have not sent a request")
+    def _count_unidentified(self, connection: "Connection | _Handshake") -> None:
+        if (oldest := self._unidentified.opened(connection)) is not None:
+            self._close_unidentified(cast(Connection, oldest), "too many connections have not sent a request")
 
-    def _close_stranger(self, connection: "Connection | _Handshake", reason: str) -> None:
-        self.strangers_closed += 1
+    def _close_unidentified(self, connection: "Connection | _Handshake", reason: str) -> None:
+        self.unidentified_closed += 1
         log.info("closed a connection whose client is not known", reason=reason, peer=connection.peer)
         connection.transport.abort()
 
     # -- idle connections --------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        for stranger in self._strangers.overdue():
-            self._close_stranger(cast(Connection, stranger), "it took too long to authenticate or to send a request")
+        for connection in self._unidentified.overdue():
+            self._close_unidentified(
+                cast(Connection, connection), "it took too long to authenticate or to send a request"
+            )
         self._sweep_some(tuple(self.connections), 0)
 
     def _sweep_some(self, connections: Sequence[Connection], first: int) -> None:
@@ -461,12 +463,12 @@ class Listener:
             self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)
 
     def _sweep_interval_s(self) -> float:
-        shortest_ms = min(self._strangers.timeout_ms, self.max_idle_ms if self.max_idle_ms > 0 else MAX_INT)
+        shortest_ms = min(self._unidentified.timeout_ms, self.max_idle_ms if self.max_idle_ms > 0 else MAX_INT)
         return min(SWEEP_S, shortest_ms / 4000)
 
 
 class _Handshake:
-    """A connection while its TLS handshake is under way: it has no transport yet, and is a stranger already."""
+    """A connection while its TLS handshake is under way: it has no transport, and counts as unidentified."""
 
     principal: Principal | None = None
 

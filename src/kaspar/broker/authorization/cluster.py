@@ -268,7 +268,7 @@ class WriteTxnMarkers:
 
     def __call__(self, call: Call, request: WriteTxnMarkersRequest) -> HandlerResult:
         either, other = self.needs
-        if call.caller.may_on_cluster(either.operation, quietly=True) or other.may(call.caller):
+        if call.caller.is_authorized_on_cluster(either.operation, quietly=True) or other.is_authorized(call.caller):
             return call.proceed(request)
         return WriteTxnMarkersResponse(
             markers=tuple(

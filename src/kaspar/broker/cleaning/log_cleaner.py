@@ -229,7 +229,7 @@ class Cleaning:
         """Called by threads."""
         return self._on_loop(self._logs_to_clean)
 
-    def may_go_on(self, one: Log) -> bool:
+    def may_continue(self, one: Log) -> bool:
         """Whether the log is still here to be compacted. Called by threads, often."""
         partition = self._partitions.get(one.topic_partition)
         return (
@@ -313,7 +313,7 @@ class Cleaning:
         self.totals.bytes_read += statistics.bytes_read
         self.totals.bytes_written += statistics.bytes_written
         self.totals.records_removed += statistics.records_removed
-        if self.may_go_on(one):
+        if self.may_continue(one):
             self._records_removed[one.topic_partition] += statistics.records_removed
             if result.next_dirty_offset >= self._requested.get(one.topic_partition, -1):
                 self._requested.pop(one.topic_partition, None)
@@ -344,10 +344,10 @@ class Cleaning:
             # The active segment is never cleaned, so what could be cleaned of it has to be in another.
             one.roll(now_ms=self._clock.now_ms())
         progress = await self._threads.run_blocking(
-            jobs.progress, one, target_offset, stable, self.now_ms(), self.may_go_on
+            jobs.progress, one, target_offset, stable, self.now_ms(), self.may_continue
         )
         requested = self._requested.get(one.topic_partition, -1)
-        if progress.first_dirty_offset < progress.target_offset > requested and self.may_go_on(one):
+        if progress.first_dirty_offset < progress.target_offset > requested and self.may_continue(one):
             self._requested[one.topic_partition] = progress.target_offset
             self.wake()
         return replace(progress, records_removed=self._records_removed[one.topic_partition])

@@ -11,7 +11,7 @@ from typing import Final
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
-from kaspar.broker.cluster.signs_of_life import has_ended
+from kaspar.broker.cluster.liveness import has_ended
 from kaspar.controller.events import FenceBrokers
 from kaspar.controller.shell import ControllerShell
 from kaspar.metadata.image import AdvertisedEndpoint, BrokerRegistration

@@ -20,9 +20,9 @@ from typing import Final, Protocol
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
+from kaspar.broker.cluster.liveness import has_ended
 from kaspar.broker.cluster.own_controller import OwnController
 from kaspar.broker.cluster.remote_controller import LostController, RemoteController
-from kaspar.broker.cluster.signs_of_life import has_ended
 from kaspar.broker.security.between_brokers import ConnectToBroker, connect_in_the_clear
 from kaspar.controller.channel import Channel
 from kaspar.controller.fence import NoLongerController, vacate_seat

@@ -158,11 +158,11 @@ CONNECTIONS: Final[tuple[BrokerFamily, ...]] = (
         lambda listener: listener.rejected,
     ),
     listener_family(
-        "kaspar_connections_of_strangers_closed_total",
+        "kaspar_unidentified_connections_closed_total",
         Kind.COUNTER,
         "Connections closed because their client did not authenticate or send a request in time, or there were too "
         "many of them.",
-        lambda listener: listener.strangers_closed,
+        lambda listener: listener.unidentified_closed,
     ),
     own(
         "kaspar_malformed_requests_total",

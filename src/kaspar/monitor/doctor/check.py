@@ -18,7 +18,7 @@ class Check:
     title: str
     why: str
     """What happens if it stays as it is."""
-    mending: str
+    remedy: str
     """What to do about it."""
     function: Callable[[Looks], Iterable[Fault]]
 
@@ -38,11 +38,11 @@ class Check:
 
 
 def check(
-    code: str, severity: Severity, *, title: str, why: str, mending: str
+    code: str, severity: Severity, *, title: str, why: str, remedy: str
 ) -> Callable[[Callable[[Looks], Iterable[Fault]]], Check]:
     """Make a check of a function that yields what is wrong."""
 
     def declare(function: Callable[[Looks], Iterable[Fault]]) -> Check:
-        return Check(code, severity, title, why, mending, function)
+        return Check(code, severity, title, why, remedy, function)
 
     return declare

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kaspar.streams.serdes.class_pickling import check_picklable, make_picklable
 from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadable, unwritable, wrong_type
 from kaspar.streams.serdes.serde import Serde
-from kaspar.streams.serdes.travelling_classes import check_picklable, make_picklable
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ MOST_REPLICAS: Final = 4000
     title="Preferred leaders do not lead",
     why="After a restart of a broker others lead its partitions, and have its work. With auto.leader.rebalance.enable "
     "the controller moves them back within minutes.",
-    mending="Elect the preferred leaders.",
+    remedy="Elect the preferred leaders.",
 )
 def not_preferred_leaders(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -46,7 +46,7 @@ def _elect(looks: Looks) -> str:
     Severity.WARNING,
     title="Leaders are unevenly spread",
     why="Leaders do the work of producers and consumers: one broker is busy while others idle.",
-    mending="Elect the preferred leaders; if these are uneven themselves, spread the replicas.",
+    remedy="Elect the preferred leaders; if these are uneven themselves, spread the replicas.",
 )
 def skewed_leaders(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -63,7 +63,7 @@ def skewed_leaders(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Replicas are unevenly spread",
     why="One broker stores and replicates more than the others, and recovers for longer after a crash.",
-    mending="Spread the replicas. Brokers added later get no existing partitions by themselves.",
+    remedy="Spread the replicas. Brokers added later get no existing partitions by themselves.",
 )
 def skewed_replicas(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -91,7 +91,7 @@ def _above(observation: Observation, counts: Mapping[int, int]) -> list[tuple[in
     Severity.WARNING,
     title="Disk use is unevenly spread",
     why="One broker's disk fills up long before those of the others.",
-    mending="Move large partitions to the other brokers with kafka-reassign-partitions.",
+    remedy="Move large partitions to the other brokers with kafka-reassign-partitions.",
 )
 def skewed_disks(looks: Looks) -> Iterator[Fault]:
     sizes = {broker_id: sum(each.size for each in dirs) for broker_id, dirs in looks.last.log_dirs.items()}
@@ -109,7 +109,7 @@ def skewed_disks(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="A broker has very many partitions",
     why="Failover, restart and metadata take longer with each.",
-    mending="Delete topics that are not used, create topics with fewer partitions, or add brokers.",
+    remedy="Delete topics that are not used, create topics with fewer partitions, or add brokers.",
 )
 def many_partitions(looks: Looks) -> Iterator[Fault]:
     replicas = Counter(broker_id for _, each in looks.last.partitions() for broker_id in each.replicas)

@@ -17,7 +17,7 @@ CLOCK_LIMIT_MS: Final = 2000
     Severity.PROBLEM,
     title="The cluster has no controller",
     why="No leader is elected, no topic created and no setting changed until there is one.",
-    mending="Start the brokers that can be the controller, and the ZooKeeper servers or the quorum that they need.",
+    remedy="Start the brokers that can be the controller, and the ZooKeeper servers or the quorum that they need.",
 )
 def no_controller(looks: Looks) -> Iterator[Fault]:
     """A moment without one is an ordinary election, so the look before must not have seen one either."""
@@ -30,7 +30,7 @@ def no_controller(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="A broker is down",
     why="Its replicas fall behind; partitions whose replicas are all on such brokers cannot be read or written.",
-    mending="Start it. If it is gone for good, move its replicas to others with kafka-reassign-partitions.",
+    remedy="Start it. If it is gone for good, move its replicas to others with kafka-reassign-partitions.",
 )
 def broker_down(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -58,7 +58,7 @@ def replicas_on_missing(observation: Observation) -> dict[int, int]:
     Severity.PROBLEM,
     title="A broker does not respond",
     why="It counts as alive, so clients wait for it and the partitions that it leads are not moved elsewhere.",
-    mending="Look at its log and its machine; restart it if it hangs.",
+    remedy="Look at its log and its machine; restart it if it hangs.",
 )
 def broker_silent(looks: Looks) -> Iterator[Fault]:
     for broker in looks.last.brokers.values():
@@ -72,7 +72,7 @@ def broker_silent(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Brokers have different versions",
     why="Normal during a rolling upgrade. If it stays, clients and features are limited to what the oldest supports.",
-    mending="Finish the upgrade: restart the older brokers with the new version.",
+    remedy="Finish the upgrade: restart the older brokers with the new version.",
 )
 def mixed_versions(looks: Looks) -> Iterator[Fault]:
     served = {broker_id: (each.apis, each.supported) for broker_id, each in looks.last.features.items()}
@@ -95,7 +95,7 @@ def mixed_versions(looks: Looks) -> Iterator[Fault]:
     Severity.NOTE,
     title="Feature levels are behind what all brokers support",
     why="After an upgrade of the brokers new features stay off until their levels are finalized.",
-    mending="Raise the levels once no downgrade is needed any more.",
+    remedy="Raise the levels once no downgrade is needed any more.",
 )
 def feature_levels_behind(looks: Looks) -> Iterator[Fault]:
     features = list(looks.last.features.values())
@@ -116,7 +116,7 @@ def feature_levels_behind(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Clocks are apart",
     why="Retention by time, transaction timeouts and timestamps of records go wrong by that much.",
-    mending="Synchronise the clocks of all machines, with chrony or systemd-timesyncd.",
+    remedy="Synchronise the clocks of all machines, with chrony or systemd-timesyncd.",
 )
 def clocks_apart(looks: Looks) -> Iterator[Fault]:
     """Against this machine if one broker is known; against the middle of all brokers' clocks otherwise, so that the

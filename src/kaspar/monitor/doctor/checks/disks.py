@@ -23,7 +23,7 @@ _TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")
     Severity.PROBLEM,
     title="A disk is almost full",
     why="A full disk takes its log directory offline, and with it all its replicas.",
-    mending="Delete records that are no longer needed, move replicas to another disk, or enlarge the volume.",
+    remedy="Delete records that are no longer needed, move replicas to another disk, or enlarge the volume.",
 )
 def disk_almost_full(looks: Looks) -> Iterator[Fault]:
     for broker_id, directory in _directories(looks.last):
@@ -38,7 +38,7 @@ def disk_almost_full(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="A disk will be full soon",
     why="A full disk takes its log directory offline, and with it all its replicas.",
-    mending="Shorten the retention of the topic that grows most, or enlarge the volume. The forecast assumes that "
+    remedy="Shorten the retention of the topic that grows most, or enlarge the volume. The forecast assumes that "
     "records arrive as they did during the look, and that none are deleted: a longer look is more certain.",
 )
 def disk_full_soon(looks: Looks) -> Iterator[Fault]:
@@ -91,7 +91,7 @@ def _shrink(looks: Looks, sizes: "Counter[str]") -> str | None:
     Severity.NOTE,
     title="Data are in a folder for temporary files",
     why="Many systems empty it at a restart, or delete files that were not used for days. Good for a trial only.",
-    mending="Choose another folder: log.dirs of the broker, or kaspar up --dir FOLDER.",
+    remedy="Choose another folder: log.dirs of the broker, or kaspar up --dir FOLDER.",
 )
 def log_dirs_in_tmp(looks: Looks) -> Iterator[Fault]:
     found = [(broker_id, each.path) for broker_id, each in _directories(looks.last) if _is_temporary(each.path)]

@@ -19,7 +19,7 @@ _INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SCHEMAS_TOPIC)
     Severity.WARNING,
     title="Topics have one replica in a cluster of several brokers",
     why="If the broker or its disk fails, their records are unavailable, or lost.",
-    mending="Add replicas.",
+    remedy="Add replicas.",
 )
 def one_replica(looks: Looks) -> Iterator[Fault]:
     if _brokers(looks.last) < 2:
@@ -37,7 +37,7 @@ def one_replica(looks: Looks) -> Iterator[Fault]:
     title="An internal topic has too few replicas",
     why="If its broker fails, groups cannot commit or join, or transactions cannot end; if its disk fails, committed "
     "offsets or schemas are lost.",
-    mending="Add replicas.",
+    remedy="Add replicas.",
 )
 def internal_topic_replicas(looks: Looks) -> Iterator[Fault]:
     brokers = _brokers(looks.last)
@@ -52,7 +52,7 @@ def internal_topic_replicas(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="min.insync.replicas is 1 for topics with several replicas",
     why="A write with acks=all is acknowledged when only the leader has it. If that broker fails, it is lost.",
-    mending="Set min.insync.replicas to one less than the number of replicas.",
+    remedy="Set min.insync.replicas to one less than the number of replicas.",
 )
 def min_isr_one(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -79,7 +79,7 @@ _MOST_TOPICS: Final = 20
     Severity.WARNING,
     title="Unclean leader election is on",
     why="A replica that is behind may become the leader, and acknowledged records are lost without a trace.",
-    mending="Turn it off, unless being available matters more than the records.",
+    remedy="Turn it off, unless being available matters more than the records.",
 )
 def unclean_leader_election(looks: Looks) -> Iterator[Fault]:
     name = "unclean.leader.election.enable"
@@ -100,7 +100,7 @@ def unclean_leader_election(looks: Looks) -> Iterator[Fault]:
     title="New topics get too few replicas by default",
     why="Topics that are created without a number of replicas, automatically too, are lost with one broker; so are "
     "offsets and transactions, if their topics are created so.",
-    mending="Set it in the file of each broker, and restart it.",
+    remedy="Set it in the file of each broker, and restart it.",
 )
 def default_replication(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -127,7 +127,7 @@ def default_replication(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="The topic of the schema registry is not compacted",
     why="Retention deletes schemas: records with their ids can no longer be read.",
-    mending="Set its cleanup.policy to compact.",
+    remedy="Set its cleanup.policy to compact.",
 )
 def registry_topic_not_compacted(looks: Looks) -> Iterator[Fault]:
     policy = looks.last.topic_setting(SCHEMAS_TOPIC, "cleanup.policy")

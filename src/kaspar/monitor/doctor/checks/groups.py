@@ -21,7 +21,7 @@ _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "A
     Severity.WARNING,
     title="A group does not keep up",
     why="Records arrive faster than it reads them: its lag grows until the topic's retention deletes unread records.",
-    mending="Start more consumers, up to the number of partitions; beyond that, add partitions or make it faster.",
+    remedy="Start more consumers, up to the number of partitions; beyond that, add partitions or make it faster.",
 )
 def group_behind(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
@@ -56,7 +56,7 @@ def _more_readers(looks: Looks, group_id: str, behind: list[TopicPartition]) -> 
     title="A group has members and makes no progress",
     why="A consumer holds partitions and commits nothing: it hangs, fails at the same record again and again, or does "
     "not commit.",
-    mending="Look at the consumer's log, and restart it. To skip a record that it cannot process: kaspar group seek.",
+    remedy="Look at the consumer's log, and restart it. To skip a record that it cannot process: kaspar group seek.",
 )
 def group_stalled(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
@@ -94,7 +94,7 @@ def _grows(looks: Looks, group_id: str, where: TopicPartition) -> bool:
     Severity.NOTE,
     title="A group has unread records and no members",
     why="Nobody reads for it now. Its consumers may have stopped, or the group is left over from a trial.",
-    mending="Start its consumers, or delete the group if it is not needed.",
+    remedy="Start its consumers, or delete the group if it is not needed.",
 )
 def group_without_members(looks: Looks) -> Iterator[Fault]:
     for group_id, group in sorted(looks.last.groups.items()):
@@ -111,7 +111,7 @@ def group_without_members(looks: Looks) -> Iterator[Fault]:
     title="A group rebalances all the time",
     why="Consumers read little or nothing while they rebalance. Members that come and go, or take longer than "
     "max.poll.interval.ms between two polls, start it again and again.",
-    mending="Look at the members' logs; raise max.poll.interval.ms or lower max.poll.records, or make them static.",
+    remedy="Look at the members' logs; raise max.poll.interval.ms or lower max.poll.records, or make them static.",
 )
 def group_rebalancing(looks: Looks) -> Iterator[Fault]:
     if len(looks.observations) < LOOKS or looks.span_s < LOOK_S:
@@ -128,7 +128,7 @@ def group_rebalancing(looks: Looks) -> Iterator[Fault]:
     Severity.NOTE,
     title="A group has more members than partitions",
     why="Each partition is read by one member, and the others get none. Fine as a reserve.",
-    mending="Add partitions if the group has to read faster.",
+    remedy="Add partitions if the group has to read faster.",
 )
 def idle_members(looks: Looks) -> Iterator[Fault]:
     for group_id, group in sorted(looks.last.groups.items()):

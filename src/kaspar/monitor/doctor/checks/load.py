@@ -49,7 +49,7 @@ _QUOTAS: Final = {
     Severity.WARNING,
     title="A broker is close to its limit",
     why="Its request handlers or its network threads have little idle time left: requests wait, and latency grows.",
-    mending="Move leaders to other brokers, add brokers, or find the clients that send most requests.",
+    remedy="Move leaders to other brokers, add brokers, or find the clients that send most requests.",
 )
 def broker_busy(looks: Looks) -> Iterator[Fault]:
     for broker_id in sorted(looks.last.pages):
@@ -71,7 +71,7 @@ def _values(looks: Looks, broker_id: int, family: str) -> list[float]:
     title="A broker stood still",
     why="Its event loop served nobody meanwhile: the machine swaps, its CPU or disk is overloaded, or the process was "
     "paused.",
-    mending="Look at the load of the machine. The broker's log names the code that it stood in.",
+    remedy="Look at the load of the machine. The broker's log names the code that it stood in.",
 )
 def event_loop_stalls(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
@@ -87,7 +87,7 @@ def event_loop_stalls(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Producing takes long",
     why="One of a hundred writes takes more than a second. With acks=all the slowest replica in sync decides.",
-    mending="Look for a slow disk, a busy follower, or quotas.",
+    remedy="Look for a slow disk, a busy follower, or quotas.",
 )
 def slow_requests(looks: Looks) -> Iterator[Fault]:
     for broker_id in sorted(looks.last.pages):
@@ -108,7 +108,7 @@ def _produce_p99(page: PageSeen) -> float | None:
     Severity.WARNING,
     title="A broker runs out of file descriptors",
     why="At the limit it accepts no connections, and cannot open segments.",
-    mending="Raise the limit (LimitNOFILE of the service, or ulimit -n) and restart the broker.",
+    remedy="Raise the limit (LimitNOFILE of the service, or ulimit -n) and restart the broker.",
 )
 def few_file_descriptors(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
@@ -123,7 +123,7 @@ def few_file_descriptors(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="A client is throttled all the time",
     why="It reaches its quota at every look, and waits: its throughput is that of the quota.",
-    mending="Raise the quota, or leave it if it does what it is there for.",
+    remedy="Raise the quota, or leave it if it does what it is there for.",
 )
 def throttled_client(looks: Looks) -> Iterator[Fault]:
     always = set.intersection(*(_throttled(each) for each in looks.observations))
@@ -155,7 +155,7 @@ def _throttled(observation: Observation) -> set[tuple[str, str, str]]:
     Severity.PROBLEM,
     title="The log cleaner has stopped",
     why="Compacted topics grow without limit, __consumer_offsets among them.",
-    mending="The broker's log has the reason. A restart starts the cleaner again.",
+    remedy="The broker's log has the reason. A restart starts the cleaner again.",
 )
 def cleaner_dead(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
@@ -170,7 +170,7 @@ def cleaner_dead(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="Partitions cannot be compacted",
     why="The cleaner failed on them and leaves them out: they grow without limit.",
-    mending="The broker's log says why. For a damaged log: stop the broker and delete the replica's folder; "
+    remedy="The broker's log says why. For a damaged log: stop the broker and delete the replica's folder; "
     "it is copied from the leader.",
 )
 def uncleanable_partitions(looks: Looks) -> Iterator[Fault]:
@@ -190,7 +190,7 @@ def uncleanable_partitions(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Compaction is behind",
     why="Old values of keys stay for longer than max.compaction.lag.ms allows.",
-    mending="Give the cleaner more threads.",
+    remedy="Give the cleaner more threads.",
 )
 def compaction_late(looks: Looks) -> Iterator[Fault]:
     for broker_id in sorted(looks.last.pages):

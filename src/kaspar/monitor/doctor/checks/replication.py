@@ -19,7 +19,7 @@ CATCH_UP_S: Final = 30.0
     Severity.PROBLEM,
     title="Partitions are offline",
     why="They have no leader: nobody can read or write them.",
-    mending="Start the brokers that have their replicas. If those are lost for good, elect a replica that was not in "
+    remedy="Start the brokers that have their replicas. If those are lost for good, elect a replica that was not in "
     "sync with kafka-leader-election --election-type unclean: records that only the lost ones had are lost.",
 )
 def offline_partitions(looks: Looks) -> Iterator[Fault]:
@@ -39,7 +39,7 @@ def offline_partitions(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="Partitions have fewer replicas in sync than min.insync.replicas",
     why="Producers with acks=all are refused with NOT_ENOUGH_REPLICAS.",
-    mending="Bring the missing replicas back.",
+    remedy="Bring the missing replicas back.",
 )
 def under_min_isr(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -58,7 +58,7 @@ def under_min_isr(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="min.insync.replicas is above the number of replicas",
     why="No write with acks=all can ever succeed.",
-    mending="Lower the setting, or add replicas.",
+    remedy="Lower the setting, or add replicas.",
 )
 def min_isr_above_replicas(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -78,7 +78,7 @@ def min_isr_above_replicas(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="Partitions are under-replicated",
     why="They have fewer copies than they should. One more failure can make them unavailable, or lose records.",
-    mending="Start the broker that is missing; a replica that only fell behind catches up by itself.",
+    remedy="Start the broker that is missing; a replica that only fell behind catches up by itself.",
 )
 def under_replicated(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -109,7 +109,7 @@ def _by_missing_replica(observation: Observation) -> dict[int, list[TopicPartiti
     Severity.PROBLEM,
     title="A replica does not catch up",
     why="Its broker is up, but it stays out of sync: it cannot take over, and the partition has one copy less.",
-    mending="Look at the log of the broker and at its disk; replication quotas (follower.replication.throttled.rate) "
+    remedy="Look at the log of the broker and at its disk; replication quotas (follower.replication.throttled.rate) "
     "can also hold it back. A restart of the broker starts its fetchers again.",
 )
 def replica_not_catching_up(looks: Looks) -> Iterator[Fault]:
@@ -160,7 +160,7 @@ def _size(observation: Observation, broker_id: int, where: TopicPartition) -> in
     Severity.PROBLEM,
     title="A log directory is offline",
     why="The broker could not read or write it, and does without: all replicas in it are unavailable.",
-    mending="Repair or replace the disk, then restart the broker: it recreates what is missing from other replicas.",
+    remedy="Repair or replace the disk, then restart the broker: it recreates what is missing from other replicas.",
 )
 def offline_log_dir(looks: Looks) -> Iterator[Fault]:
     for broker_id, directories in sorted(looks.last.log_dirs.items()):

@@ -22,7 +22,7 @@ _UNLIMITED: Final = -1
     title="Records were deleted before a group read them",
     why="The committed offset is before the start of the log: the group goes on at auto.offset.reset, which by default "
     "is the end, and skips what is left as well.",
-    mending="Move the group to what is left, and lengthen the topic's retention.",
+    remedy="Move the group to what is left, and lengthen the topic's retention.",
 )
 def group_lost_records(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -43,7 +43,7 @@ def group_lost_records(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="A group is about to lose unread records",
     why="The oldest records that it has not read have used up most of the topic's retention, and are deleted next.",
-    mending="Lengthen the topic's retention until the group has caught up.",
+    remedy="Lengthen the topic's retention until the group has caught up.",
 )
 def group_loses_records(looks: Looks) -> Iterator[Fault]:
     last, sizes = looks.last, replica_sizes(looks.last)

@@ -19,7 +19,7 @@ SOON_DAYS: Final = 30
     Severity.WARNING,
     title="A listener without TLS is open to other machines",
     why="Everyone on the way reads and changes records and passwords.",
-    mending="Listen on 127.0.0.1, or give the listener SSL or SASL_SSL in listener.security.protocol.map; "
+    remedy="Listen on 127.0.0.1, or give the listener SSL or SASL_SSL in listener.security.protocol.map; "
     "kaspar certs makes certificates.",
 )
 def plaintext_listener(looks: Looks) -> Iterator[Fault]:
@@ -34,7 +34,7 @@ def plaintext_listener(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Everyone who reaches a broker may do everything",
     why="Brokers that other machines reach have no authorizer, or allow everything that no ACL is about.",
-    mending="Set authorizer.class.name and super.users (kaspar up --secure does), and add ACLs with kaspar acl.",
+    remedy="Set authorizer.class.name and super.users (kaspar up --secure does), and add ACLs with kaspar acl.",
 )
 def no_authorizer(looks: Looks) -> Iterator[Fault]:
     for broker_id, settings in sorted(looks.last.broker_settings.items()):
@@ -56,7 +56,7 @@ def _reachable(settings: Settings) -> list[Listener]:
     Severity.PROBLEM,
     title="A broker's certificate has expired",
     why="Clients refuse to connect.",
-    mending="Replace the keystore; brokers use a new file without a restart once ssl.keystore.location is set again.",
+    remedy="Replace the keystore; brokers use a new file without a restart once ssl.keystore.location is set again.",
 )
 def certificate_expired(looks: Looks) -> Iterator[Fault]:
     for each in looks.last.certificates:
@@ -72,7 +72,7 @@ def certificate_expired(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="A broker's certificate expires soon",
     why="Clients refuse to connect from then on.",
-    mending="Replace the keystore before that day.",
+    remedy="Replace the keystore before that day.",
 )
 def certificate_expires(looks: Looks) -> Iterator[Fault]:
     for each in looks.last.certificates:

@@ -23,7 +23,7 @@ ALIKE: Final = 0.85
     Severity.NOTE,
     title="An empty topic has almost the name of another",
     why="With auto.create.topics.enable a client that misspells a topic creates one, and waits there for records.",
-    mending="Correct the client, then delete the topic; or turn automatic creation off.",
+    remedy="Correct the client, then delete the topic; or turn automatic creation off.",
 )
 def misspelt_topic(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -58,7 +58,7 @@ def _is_numbered(name: str, other: str) -> bool:
     title="Records have timestamps from the future",
     why="A producer's clock is ahead. Retention by time keeps the whole segment until that time has passed, and "
     "reading from a time starts at the wrong record.",
-    mending="Correct the clock of the producer, or let brokers set timestamps: message.timestamp.type=LogAppendTime. "
+    remedy="Correct the clock of the producer, or let brokers set timestamps: message.timestamp.type=LogAppendTime. "
     "The finding stays until these records are deleted.",
 )
 def timestamps_ahead(looks: Looks) -> Iterator[Fault]:
@@ -78,7 +78,7 @@ def timestamps_ahead(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="Topics have very small segments",
     why="Each segment is several files: the broker opens, lists and deletes very many, and starts more slowly.",
-    mending="Give the settings their defaults (1 GiB and 7 days).",
+    remedy="Give the settings their defaults (1 GiB and 7 days).",
 )
 def small_segments(looks: Looks) -> Iterator[Fault]:
     """Small segments of a small topic do no harm: it is their number that counts."""

@@ -18,7 +18,7 @@ LONG_MS: Final = 5 * 60_000
     title="A transaction hangs",
     why="It is open on a partition, and no coordinator will ever end it (KIP-664). Readers of committed records stop "
     "there for ever, and compaction does not go past it.",
-    mending="Abort it.",
+    remedy="Abort it.",
 )
 def hanging_transaction(looks: Looks) -> Iterator[Fault]:
     by_topic: dict[str, list[str]] = {}
@@ -37,7 +37,7 @@ def hanging_transaction(looks: Looks) -> Iterator[Fault]:
     Severity.WARNING,
     title="A transaction has been open for long",
     why="Readers of committed records see nothing that was written to its partitions after it began.",
-    mending="Wait for its producer, or abort it: that fences the producer, which fails and has to be restarted.",
+    remedy="Wait for its producer, or abort it: that fences the producer, which fails and has to be restarted.",
 )
 def long_transaction(looks: Looks) -> Iterator[Fault]:
     for each in looks.last.transactions:

@@ -11,7 +11,7 @@ from kaspar.monitor.views import GroupLag, LagPoint, RoundReport
 _POINTS = 240
 
 
-class LagBook:
+class LatestLag:
     def __init__(self, *, history_ms: int) -> None:
         self._history_ms = history_ms
         self._groups: Mapping[str, GroupLag] = {}
