@@ -107,7 +107,7 @@ def test_ensemble_serves_when_a_majority_runs(tmp_path: Path) -> None:
         for member, port in zip(members, ports, strict=True)
     ]
     with contextlib.ExitStack() as stack:
-        waits = "ZooKeeper waits for a majority of its ensemble.\n"
+        waits = "ZooKeeper is waiting for a majority of its ensemble.\n"
         first = stack.enter_context(command(files[0], "--id", "1"))
         assert said(first) == waits
         second = stack.enter_context(command(files[1], "--id", "2"))

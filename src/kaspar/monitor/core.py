@@ -142,7 +142,7 @@ class Monitor:
         return bool(pages)
 
     async def read_findings(self, *, everything: bool = False) -> bool:
-        """What the doctor looks at seldom is read again too if `everything` is wanted."""
+        """With `everything`, the doctor rereads the slow-changing parts too."""
         try:
             self.findings = await self._checkups.run(everything=everything)
         except (KasparError, OSError):  # read_cluster reports why
@@ -175,7 +175,7 @@ class Monitor:
             try:
                 has_read = await read()
             except Exception:  # the edge of the task: the other rounds go on
-                log.exception("a round of the monitor has failed", round=name)
+                log.exception("a monitor round failed", round=name)
                 has_read = False
             self._changes.notify()
             failures = 0 if has_read else failures + 1

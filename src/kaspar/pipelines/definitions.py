@@ -80,7 +80,7 @@ def known(folder: Folder, name: str) -> Definition:
     definition = folder.definition(name) if name in folder.names() else None
     if definition is None:
         there = ", ".join(folder.names()) or "none"
-        raise KasparError(f"there is no pipeline {name} in {folder.path} (there are: {there})")
+        raise KasparError(f"there is no pipeline {name} in {folder.path} (pipelines: {there})")
     return definition
 
 

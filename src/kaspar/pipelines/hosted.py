@@ -146,7 +146,7 @@ class HostedProgram:
             self._context.renew(f"{self.name}: {changed}")
             self._stop.wait()
         except SystemExit as end:
-            return None if end.code in (None, 0) else f"its program ended with exit code {end.code}"
+            return None if end.code in (None, 0) else f"its program exited with code {end.code}"
         except BaseException as error:
             if self._context.lost() is not None:
                 self._stop.wait()  # the host ends, and the next one counts that as a restart

@@ -161,7 +161,7 @@ class Supervisor:
         until = time.monotonic() + _STOP_HOST_S
         while self._host.is_running and not signals.is_impatient:
             if time.monotonic() > until:
-                self._output.say(f"The host did not stop within {_STOP_HOST_S:.0f} s and is killed.")
+                self._output.say(f"The host did not stop within {_STOP_HOST_S:.0f} s and was killed.")
                 break
             signals.wait(_LOOK_EVERY_S)
         self._host.kill()

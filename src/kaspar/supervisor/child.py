@@ -109,7 +109,7 @@ class Child:
         if code is None:
             return "was not started" if self._process is None else "is running"
         if code >= 0:
-            return f"ended with exit code {code}"
+            return f"exited with code {code}"
         known = {number.value: number.name for number in signal.Signals}
         return f"was ended by {known.get(-code, f'signal {-code}')}"
 

@@ -201,7 +201,7 @@ class ZooKeeperServer:
         """Why it has ended by itself."""
         code = "unknown" if self._process is None else self._process.poll()
         return KasparError(
-            f"ZooKeeper has ended with exit code {code}: {self._last_problem()} (see {self.config.log_file})"
+            f"ZooKeeper exited with code {code}: {self._last_problem()} (see {self.config.log_file})"
         )
 
     def terminate(self) -> None:

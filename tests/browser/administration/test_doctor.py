@@ -42,7 +42,7 @@ def test_another_look_finds_what_is_new_and_forgets_what_is_mended(
     page.get_by_role("button", name="Search").click()
     page.get_by_role("button", name="Abort…").click()
     page.get_by_role("dialog").get_by_role("button", name="Abort", exact=True).click()
-    expect(page.get_by_text("No transaction hangs.")).to_be_visible()
+    expect(page.get_by_text("No hanging transactions.")).to_be_visible()
     secured.open(page, "#/doctor")
     page.get_by_role("button", name="Look again now").click()
     expect(finding).to_have_count(0)

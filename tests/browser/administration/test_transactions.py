@@ -96,4 +96,4 @@ def test_a_hanging_transaction_is_found_and_aborted(page: Page, secured: Console
     check_accessibility(page)
     row.get_by_role("button", name="Abort…").click()
     page.get_by_role("dialog").get_by_role("button", name="Abort", exact=True).click()
-    expect(page.get_by_text("No transaction hangs.")).to_be_visible()
+    expect(page.get_by_text("No hanging transactions.")).to_be_visible()

@@ -171,10 +171,10 @@ def test_ensemble_survives_the_end_of_a_server(tmp_path: Path) -> None:
         members = up.members()
         done = run("kaspar", "stop", "--dir", up.folder)
         assert done.returncode == 0, done
-        assert done.stdout.splitlines()[-1].startswith(f"Stopped what ran in {up.folder}, in ")
+        assert done.stdout.splitlines()[-1].startswith(f"Stopped everything in {up.folder} in ")
         assert up.ended() == 0
         assert not any(member.is_running() for member in members)
-    assert run("kaspar", "stop", "--dir", up.folder).stdout == f"Nothing runs in {up.folder}.\n"
+    assert run("kaspar", "stop", "--dir", up.folder).stdout == f"Nothing is running in {up.folder}.\n"
 
 
 # -- one broker --------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_single_broker_needs_no_zookeeper(tmp_path: Path) -> None:
     done = run("kaspar", "up", "--dir", tmp_path / "c1")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("kaspar: broker 1 ended with exit code 1: ")
+    assert line.startswith("kaspar: broker 1 exited with code 1: ")
     assert "7" in line
     assert line.endswith(f"(log: {tmp_path}/c1/broker-1/broker.log)")
     assert not (tmp_path / "c1" / "supervisor.json").exists()

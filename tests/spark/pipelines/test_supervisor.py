@@ -62,7 +62,7 @@ def test_second_program_joins_the_session_of_the_first(
     supervised: Supervised, program: Path, left: Counts, right: Counts
 ) -> None:
     done = run_right(supervised, program, right)
-    assert done.stdout.startswith(f"Given to the supervisor that runs in {supervised.folder.path}: right.")
+    assert done.stdout.startswith(f"Passed to the supervisor in {supervised.folder.path}: right.")
     left.wait_for_more(supervised.text)
     right.wait_for_more(supervised.text)
     assert left.lines("session")[-1] == right.lines("session")[-1]

@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Folder:
     ("arguments", "sentence"),
     [
         (("--brokers", "0"), "a cluster needs at least one broker"),
-        (("--port", "70000"), "a port is between 1 and 65535"),
+        (("--port", "70000"), "the port must be between 1 and 65535"),
         (("--zookeepers", "3"), "--zookeepers is for a cluster"),
         (("--registry-port", "70000"), "a port is between 0 and 65535"),
         (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest, monitor, console"),
@@ -220,4 +220,4 @@ def test_stop_where_nothing_runs(capsys: pytest.CaptureFixture[str], folder: Fol
     folder.write_running(Running(GONE, {1: RunningMember(GONE)}, {}))
     for path in (folder.path, tmp_path / "new"):
         assert main(["stop", "--dir", str(path)]) == 0
-        assert capsys.readouterr().out == f"Nothing runs in {path}.\n"
+        assert capsys.readouterr().out == f"Nothing is running in {path}.\n"

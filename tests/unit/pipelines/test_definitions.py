@@ -95,7 +95,7 @@ def test_unknown_name_is_refused_and_nothing_changed(change: object, folder: Fol
     folder.define("app", Definition("/app.py", (), 1))
     assert callable(change)
     for name in ("gone", "../app", ""):
-        with pytest.raises(KasparError, match=r"there is no pipeline .* \(there are: app\)"):
+        with pytest.raises(KasparError, match=r"there is no pipeline .* \(pipelines: app\)"):
             change(folder, [name, "app"])
     assert folder.definition("app") == Definition("/app.py", (), 1)
 

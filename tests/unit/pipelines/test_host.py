@@ -110,7 +110,7 @@ def test_program_that_ends(end: str, state: State, running: Running, tmp_path: P
     definitions.add(running.folder, [program(tmp_path, f"from sys import exit\n{end}")], [])
     running.begin().wait_for(state)
     if state is State.FAILED:
-        assert running.status().reason == "its program ended with exit code 3"
+        assert running.status().reason == "its program exited with code 3"
 
 
 def test_failed_query_starts_again_without_its_program(

@@ -114,12 +114,12 @@ def test_host_that_ends_is_started_again_and_the_reason_recorded(folder: Folder)
 
     steps = [
         ("Spark is ready", (folder.path / "end").touch),
-        ("start again in 0.5 s, since the host ended with exit code 70", look),
+        ("start again in 0.5 s, since the host exited with code 70", look),
     ]
     thread = After(said, steps)
     assert supervisor(folder, said, exit_code=70).run() == 0
     thread.join()
-    assert problems == ["the host ended with exit code 70"]
+    assert problems == ["the host exited with code 70"]
     assert starts(folder) == 2
 
 

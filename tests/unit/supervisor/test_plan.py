@@ -78,8 +78,8 @@ def test_zookeeper_servers_of_a_single_broker_are_refused() -> None:
     [
         ({"brokers": 0}, "a cluster needs at least one broker, not 0"),
         ({"brokers": 3, "zookeepers": 0}, "a cluster needs at least one ZooKeeper server, not 0"),
-        ({"port": 0}, "a port is between 1 and 65535, not 0"),
-        ({"port": 65_536}, "a port is between 1 and 65535, not 65536"),
+        ({"port": 0}, "the port must be between 1 and 65535, not 0"),
+        ({"port": 65_536}, "the port must be between 1 and 65535, not 65536"),
         ({"brokers": 3, "port": 65_534}, "3 brokers from port 65534 on would need ports above 65535"),
     ],
 )

@@ -114,7 +114,7 @@ class Canary:
             changed = await topic.arrange(self._context.view, self._context.now_ms())
         except (OSError, KasparError) as problem:
             if _ARRANGING not in self._context.problems:
-                log.warning("cannot arrange the canary's topic", topic=topic.name, reason=str(problem))
+                log.warning("cannot create or rebalance the canary's topic", topic=topic.name, reason=str(problem))
             self._context.problems[_ARRANGING] = str(problem)
             return False
         self._context.succeeded(_ARRANGING)

@@ -43,4 +43,4 @@ def log_bug(task: asyncio.Task[None]) -> None:
     try:
         task.result()
     except Exception:
-        log.exception("a task of the canary has ended because of a bug")
+        log.exception("a canary task failed unexpectedly")

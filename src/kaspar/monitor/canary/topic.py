@@ -133,7 +133,7 @@ class CanaryTopic:
         for result in response.responses:
             for each in result.partitions:
                 refuse(each.error_code, each.error_message or f"reassigning partitions of {self.name}")
-        log.info("moves replicas of the canary's topic", topic=self.name, partitions=len(targets))
+        log.info("moving replicas of the canary's topic", topic=self.name, partitions=len(targets))
 
     async def _elect(self, numbers: tuple[int, ...]) -> None:
         topic = elect_leaders.TopicPartitions(topic=self.name, partitions=numbers)

@@ -109,7 +109,7 @@ class Doctor:
         now_ms = self._now_ms()
         danger_times = {topic: now_ms - age for topic in known.topics if (age := danger_ms(known, topic)) is not None}
         ends = parts.read(
-            "offsets of what groups read", lambda: look_at_ends(admin, groups, known.topics.keys(), danger_times)
+            "log ends of consumed partitions", lambda: look_at_ends(admin, groups, known.topics.keys(), danger_times)
         )
         return groups, ends or {}
 

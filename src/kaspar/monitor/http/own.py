@@ -80,7 +80,7 @@ class OwnApi:
         rates = self._monitor.rates
         broker = request.query_params.get("broker")
         if broker is not None and not (broker.isascii() and broker.isdecimal() and len(broker) <= _DIGITS):
-            return _problem(400, "broker is a number")
+            return _problem(400, "broker must be a number")
         since_ms = self._since_ms(request)
         number = None if broker is None else int(broker)
         return _json(
