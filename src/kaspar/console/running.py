@@ -59,7 +59,7 @@ class ConsoleServer:
 
     @property
     def app(self) -> App:
-        assert self._app is not None, "the console has not been started"
+        assert self._app is not None, "the console is not running"
         return self._app
 
     def bound(self, listeners: Sequence[str]) -> None:

@@ -129,7 +129,7 @@ def _check_given(brokers: int | None, port: int | None, zookeepers: int | None) 
     if zookeepers is not None and zookeepers < 1:
         raise KasparError(f"a cluster needs at least one ZooKeeper server, not {zookeepers}")
     if port is not None and not 1 <= port <= LAST_PORT:
-        raise KasparError(f"a port is between 1 and {LAST_PORT}, not {port}")
+        raise KasparError(f"the port must be between 1 and {LAST_PORT}, not {port}")
 
 
 def _check_change(folder: Path, earlier: ClusterPlan, brokers: int | None, zookeepers: int | None) -> None:

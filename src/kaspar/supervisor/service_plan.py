@@ -30,7 +30,7 @@ class ServiceWishes:
             if name in self._unwanted:
                 raise KasparError(f"--{name}-port is the port of a service that is left out")
             if not 0 <= (self.ports[name] or 0) <= LAST_PORT:
-                raise KasparError(f"a port is between 0 and {LAST_PORT}, not {self.ports[name]}")
+                raise KasparError(f"the port must be between 0 and {LAST_PORT}, not {self.ports[name]}")
 
     @property
     def asked_for(self) -> set[str]:

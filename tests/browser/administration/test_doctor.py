@@ -26,12 +26,12 @@ def test_another_look_finds_what_is_new_and_forgets_what_is_mended(
     page = context.new_page()
     secured.open(page, "#/doctor")
     hang(secured, topic)
-    page.get_by_role("button", name="Look again now").click()
+    page.get_by_role("button", name="Check now").click()
     finding = page.locator("article.finding", has_text=topic)
     expect(finding).to_be_visible()
     command = finding.locator("code").first.inner_text()
     finding.get_by_role("button", name=re.compile("^Copy")).click()
-    expect(page.get_by_text("The command is copied.")).to_be_visible()
+    expect(page.get_by_text("Command copied.")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == command
 
     secured.open(page)
@@ -44,6 +44,6 @@ def test_another_look_finds_what_is_new_and_forgets_what_is_mended(
     page.get_by_role("dialog").get_by_role("button", name="Abort", exact=True).click()
     expect(page.get_by_text("No hanging transactions.")).to_be_visible()
     secured.open(page, "#/doctor")
-    page.get_by_role("button", name="Look again now").click()
+    page.get_by_role("button", name="Check now").click()
     expect(finding).to_have_count(0)
     context.close()

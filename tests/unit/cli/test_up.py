@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Folder:
         (("--brokers", "0"), "a cluster needs at least one broker"),
         (("--port", "70000"), "the port must be between 1 and 65535"),
         (("--zookeepers", "3"), "--zookeepers is for a cluster"),
-        (("--registry-port", "70000"), "a port is between 0 and 65535"),
+        (("--registry-port", "70000"), "the port must be between 0 and 65535"),
         (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest, monitor, console"),
         (("--without", "rest", "--only", "registry"), "--without and --only say the same in two ways"),
         (("--without", "rest", "--rest-port", "0"), "--rest-port is the port of a service that is left out"),

@@ -145,7 +145,7 @@ def _listed_only(listing: GroupListing, partitions: tuple[PartitionView, ...], l
         None if lag is None else lag.max_lag_seconds,
         None if lag is None else lag.status.name,
         is_active(listing),
-        f"This group's protocol is {kind}, not that of consumers: its members are not shown.",
+        f"This group's protocol is {kind}, not consumer: its members are not shown.",
     )
 
 

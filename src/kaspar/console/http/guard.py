@@ -89,15 +89,15 @@ class Guard:
         if not self._hosts.allow(host):
             shown = (host or b"").decode("ascii", "replace")
             raise CallFailed(
-                421, f"The console is not known as {shown!r}. If it should be, add it to kaspar.console.allowed.hosts."
+                421, f"Host {shown!r} is not allowed. To allow it, add it to kaspar.console.allowed.hosts."
             )
         reads = scope["method"] in _READING
         if reads and not scope["path"].startswith("/api/"):
             return  # the page itself, to which others may have links
         if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not _is_own_origin(scope, host):
-            raise CallFailed(403, "Pages of other sites cannot use the console.")
+            raise CallFailed(403, "Requests from other sites are not allowed.")
         if not reads and header(scope, CHANGE_HEADER) is None:
-            raise CallFailed(403, "A change needs the header X-Kaspar-Console: 1.")
+            raise CallFailed(403, "Changes require the header X-Kaspar-Console: 1.")
 
 
 def _is_own_origin(scope: Scope, host: bytes | None) -> bool:

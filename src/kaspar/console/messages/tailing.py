@@ -129,7 +129,7 @@ class Tails:
         tail = self._tails.get(key)
         if tail is None:
             if len(self._tails) >= MAX_TAILS:
-                raise Conflict(f"{MAX_TAILS} topics are being followed already.")
+                raise Conflict(f"{MAX_TAILS} topics are already being followed.")
             tail = self._tails[key] = _Tail(key, TailReader(key, self._decoding_of(key)), self._poll)
         queue: asyncio.Queue[TailEvent] = asyncio.Queue(_WAITING_EVENTS)
         tail.queues.add(queue)
@@ -172,7 +172,7 @@ class _Tail:
                 pause_s = min(_MOST_BACKOFF_S, pause_s * 2)
             except Exception:
                 log.exception(f"following {self._key.topic} failed")
-                event = TailEvent((), 0, 0, 0, 0.0, "The console failed; its log says why.")
+                event = TailEvent((), 0, 0, 0, 0.0, "Internal error; see the console's log.")
                 pause_s = _MOST_BACKOFF_S
             for queue in self.queues:
                 if queue.full():

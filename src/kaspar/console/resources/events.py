@@ -38,16 +38,16 @@ class _Pages:
     async def open(self, call: Call) -> Response:
         topics = call.texts("topic")
         if len(topics) > _MOST_TOPICS:
-            raise Unacceptable(f"A page watches {_MOST_TOPICS} topics at most.")
+            raise Unacceptable(f"A page can watch at most {_MOST_TOPICS} topics.")
         watched = [(topic, *self._channel(topic)) for topic in topics]
         if self._open >= self._most:
-            raise CallFailed(503, f"{self._open} pages are open already: kaspar.console.max.pages is {self._most}.")
+            raise CallFailed(503, f"Too many open pages: kaspar.console.max.pages is {self._most}.")
         return EventStream(self._events(call, watched))
 
     def _channel(self, topic: str) -> tuple[Channel, str]:
         name, _, argument = topic.partition(":")
         if name not in self._channels:
-            raise Unacceptable(f"There is nothing to watch by the name {name!r}.")
+            raise Unacceptable(f"Unknown subscription {name!r}.")
         return self._channels[name], argument
 
     async def _events(self, call: Call, watched: Sequence[tuple[str, Channel, str]]) -> AsyncIterator[Event]:

@@ -22,7 +22,7 @@ async def _look_again(call: Call) -> FindingsView:
     monitor = call.context.monitor
     has_looked = await call.context.reads.get("doctor", partial(monitor.read_findings, everything=True))
     if not has_looked:
-        raise CallFailed(503, f"The doctor cannot look at the cluster now. {monitor.cluster_problem}".rstrip())
+        raise CallFailed(503, f"The doctor cannot reach the cluster. {monitor.cluster_problem}".rstrip())
     return await _view(call)
 
 

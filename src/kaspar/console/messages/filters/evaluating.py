@@ -181,7 +181,7 @@ class Evaluation:
         return Many(function(each) for each in value)
 
     def _arithmetic(self, first: Node, rest: tuple[tuple[Operator, Node], ...]) -> int | float | None:
-        """None if a part is no number, or nothing can be divided by it."""
+        """None if an operand is not a number, or the divisor is zero."""
         total = _single_number(self._value(first))
         for each, node in rest:
             number = _single_number(self._value(node))
