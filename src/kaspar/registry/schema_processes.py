@@ -84,7 +84,7 @@ class _Process:
             status = self.end()
             # A process that ends because it is idle may do so just when it is asked.
             if status != 0 or self._is_closing:
-                log.warning("the process of a schema has ended", characters=task.characters, status=status)
+                log.warning("a schema process ended", characters=task.characters, status=status)
                 raise TooComplex from None
             response = self._ask_again(request, deadline_s)
         except TimeoutError:

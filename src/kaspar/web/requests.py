@@ -113,7 +113,7 @@ class Gate:
 
     async def _pass(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         if self.under_way > self._limits.requests:
-            await send_error(response.send, self._error_form, 503, "There are too many requests.", _RETRY_AFTER)
+            await send_error(response.send, self._error_form, 503, "Too many requests.", _RETRY_AFTER)
             return
         caller = await self._log_in.caller(scope)
         if caller is None:

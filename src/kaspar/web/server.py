@@ -140,7 +140,7 @@ class WebServer:
             for task in late:
                 task.cancel()
             if late:
-                log.warning("requests were ended: the service stops", requests=len(late))
+                log.warning("requests in progress were aborted: the service is stopping", requests=len(late))
                 await asyncio.wait(late, timeout=_CANCEL_WITHIN_S)
         self._open.abort_all("the service stops")
         for tls_listener in self._tls_listeners:

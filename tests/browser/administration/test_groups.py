@@ -173,7 +173,10 @@ def test_one_partition_can_be_reset(page: Page, secured: Console, topic: str, gr
     secured.open(page, f"#/groups/{group}")
     page.get_by_role("button", name="Reset offsets…").click()
     page.get_by_label("Topic", exact=True).fill(topic)
-    for wrong, sentence in (("x", "Partitions must be numbers and ranges"), ("0-9", f"There is no partition {topic}-2")):
+    for wrong, sentence in (
+        ("x", "Partitions must be numbers and ranges"),
+        ("0-9", f"There is no partition {topic}-2"),
+    ):
         page.get_by_role("textbox", name="Partitions").fill(wrong)
         page.get_by_role("button", name="Preview").click()
         expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(sentence)

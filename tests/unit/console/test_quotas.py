@@ -34,7 +34,7 @@ def test_addresses_have_only_their_own_quota() -> None:
     check_values(QuotaEntity("alice"), {"producer_byte_rate": 1024.0, "request_percentage": None})
     with pytest.raises(Unacceptable, match="is not a quota of IP addresses"):
         check_values(QuotaEntity(None, None, "192.0.2.7"), {"producer_byte_rate": 5.0})
-    with pytest.raises(Unacceptable, match="no quota of clients"):
+    with pytest.raises(Unacceptable, match="is not a quota of clients"):
         check_values(QuotaEntity("alice"), {"connection_creation_rate": 5.0})
 
 

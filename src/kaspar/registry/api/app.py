@@ -163,7 +163,7 @@ class RegistryApp:
             raise unknown_leader(texts.no_leader)
         forwarded = ForwardedRequest(request.method, _raw_target(request), dict(request.headers), call.body)
         try:
-            answer = await self._forwarder.forward(leader_url, forwarded)
+            response = await self._forwarder.forward(leader_url, forwarded)
         except ForwardingFailed:  # the forwarder logs it
             raise forwarding_failed(texts.not_forwarded) from None
         try:
@@ -171,8 +171,8 @@ class RegistryApp:
             await self._service.catch_up()
         except (StoreTimeout, StoreFailed) as problem:
             log.warning("a forwarded write was not replayed here in time", leader=leader_url, reason=str(problem))
-        headers = {name: value for name, value in answer.headers.items() if name.lower() == "content-type"}
-        return Response(answer.body, answer.status, headers)
+        headers = {name: value for name, value in response.headers.items() if name.lower() == "content-type"}
+        return Response(response.body, response.status, headers)
 
 
 def _raw_target(request: Request) -> str:

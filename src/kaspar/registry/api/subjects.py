@@ -103,7 +103,7 @@ async def _register(call: Call) -> RegisterResponse:
     if not is_valid_subject(call.path["subject"]):
         raise invalid_subject(call.path["subject"])
     if request.schema_tags_to_add or request.schema_tags_to_remove:
-        raise invalid_schema("Tags inside of schemas are not supported; use metadata.tags")
+        raise invalid_schema("Tags inside schemas are not supported; use metadata.tags")
     new = request.for_subject(call.subject)
     call.check_references(new)
     return RegisterResponse.of(await call.service.register(new, normalize=call.flag("normalize")), new)
@@ -148,7 +148,7 @@ ENDPOINTS: Final = (
         Access.READ_ANY,
         list[str],
         parameters=(
-            Parameter("subjectPrefix", ParameterKind.TEXT, "How the name begins; `:*:` is any context", ANY_CONTEXT),
+            Parameter("subjectPrefix", ParameterKind.TEXT, "A prefix of the name; `:*:` is any context", ANY_CONTEXT),
             DELETED,
             DELETED_ONLY,
             OFFSET,
@@ -159,7 +159,7 @@ ENDPOINTS: Final = (
         "POST",
         "/subjects/{subject}",
         _look_up,
-        "The version of a subject that has a schema",
+        "The version under which a schema is registered",
         _TAG,
         Access.READ_SUBJECT,
         SchemaResponse,
@@ -171,7 +171,7 @@ ENDPOINTS: Final = (
         "DELETE",
         "/subjects/{subject}",
         _delete_subject,
-        "Delete all versions of a subject, first softly and then for good",
+        "Delete all versions of a subject, first softly, then permanently",
         _TAG,
         Access.WRITE_SUBJECT,
         list[int],
@@ -210,7 +210,7 @@ ENDPOINTS: Final = (
         parameters=(
             DELETED,
             DELETED_ONLY,
-            Parameter("deletedAsNegative", ParameterKind.FLAG, "Also soft-deleted versions, as negative numbers"),
+            Parameter("deletedAsNegative", ParameterKind.FLAG, "Include soft-deleted versions, as negative numbers"),
             OFFSET,
             LIMIT,
         ),
@@ -248,7 +248,7 @@ ENDPOINTS: Final = (
         "DELETE",
         "/subjects/{subject}/versions/{version}",
         _delete_version,
-        "Delete a version of a subject, first softly and then for good",
+        "Delete a version of a subject, first softly, then permanently",
         _TAG,
         Access.WRITE_SUBJECT,
         int,

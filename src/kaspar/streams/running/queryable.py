@@ -35,7 +35,7 @@ _LARGEST_LIMIT: Final = 10_000
 
 
 class BadRequest(KasparError):
-    """A request that cannot be answered, with the reason."""
+    """A request that cannot be served, with the reason."""
 
 
 def make_app(stores: Stores) -> "Starlette":
@@ -44,7 +44,7 @@ def make_app(stores: Stores) -> "Starlette":
     from starlette.responses import Response
     from starlette.routing import Route
 
-    def answer(find: "Callable[[LocalStore, Request], Any]") -> "Callable[[Request], Response]":
+    def endpoint(find: "Callable[[LocalStore, Request], Any]") -> "Callable[[Request], Response]":
         def respond(request: "Request") -> "Response":
             store = stores().get(request.path_params["name"])
             if store is None:
@@ -71,12 +71,12 @@ def make_app(stores: Stores) -> "Starlette":
     return Starlette(
         routes=[
             Route("/stores", list_stores),
-            Route("/stores/{name}", answer(_describe)),
-            Route("/stores/{name}/keys", answer(_get)),
-            Route("/stores/{name}/keys/{key:path}", answer(_get)),
-            Route("/stores/{name}/range", answer(_range)),
-            Route("/stores/{name}/windows", answer(_windows)),
-            Route("/stores/{name}/windows/{key:path}", answer(_windows)),
+            Route("/stores/{name}", endpoint(_describe)),
+            Route("/stores/{name}/keys", endpoint(_get)),
+            Route("/stores/{name}/keys/{key:path}", endpoint(_get)),
+            Route("/stores/{name}/range", endpoint(_range)),
+            Route("/stores/{name}/windows", endpoint(_windows)),
+            Route("/stores/{name}/windows/{key:path}", endpoint(_windows)),
         ]
     )
 

@@ -64,7 +64,9 @@ def certificate_expired(looks: Looks) -> Iterator[Fault]:
         if each.not_after_ms <= looks.last.at_ms:
             days = (looks.last.at_ms - each.not_after_ms) / DAY_MS
             yield Fault(
-                f"broker {each.broker_id}", f"The certificate of {each.listener} expired {days:.0f} days ago.", "kaspar certs"
+                f"broker {each.broker_id}",
+                f"The certificate of {each.listener} expired {days:.0f} days ago.",
+                "kaspar certs",
             )
 
 
@@ -80,5 +82,7 @@ def certificate_expires(looks: Looks) -> Iterator[Fault]:
         days = (each.not_after_ms - looks.last.at_ms) / DAY_MS
         if 0 < days < SOON_DAYS:
             yield Fault(
-                f"broker {each.broker_id}", f"The certificate of {each.listener} expires in {days:.0f} days.", "kaspar certs"
+                f"broker {each.broker_id}",
+                f"The certificate of {each.listener} expires in {days:.0f} days.",
+                "kaspar certs",
             )

@@ -215,7 +215,7 @@ ENDPOINTS: Final = (
         "POST",
         f"{TOPIC}/records",
         produce,
-        "Write records, which follow each other in the body, as the responses to them do",
+        "Write records, streamed in the body; the responses are streamed too",
         TAG,
         Written,
         200,
