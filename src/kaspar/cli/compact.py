@@ -167,8 +167,8 @@ def _notes(topic: str, begun: Progress) -> Iterable[str]:
         waiting = one.log_end_offset - one.target_offset
         if one.error_code == ErrorCode.NONE and waiting > 0:
             yield (
-                f"{topic}-{index}: the last {waiting:,} offsets are not compacted yet, because min.compaction.lag.ms has not "
-                "passed or a transaction is open"
+                f"{topic}-{index}: the last {waiting:,} offsets are not compacted yet, because min.compaction.lag.ms "
+                "has not passed or a transaction is open"
             )
 
 

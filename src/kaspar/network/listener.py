@@ -178,7 +178,7 @@ class Listener:
                 host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
         except OSError as problem:
-            raise KasparError(f"the listener's host '{host}' is not known here: {problem.strerror}") from None
+            raise KasparError(f"the listener's host '{host}' cannot be resolved: {problem.strerror}") from None
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -281,7 +281,7 @@ class Listener:
         assert self._loop is not None
         if not self._short_of_handles:
             self._short_of_handles = True
-            log.warning("cannot accept connections now, will retry", listener=self.name, reason=reason)
+            log.warning("cannot accept connections now; retrying", listener=self.name, reason=reason)
         self._pause_accepting()
         self._loop.call_later(RETRY_ACCEPT_S, self.resume_accepting)
 
@@ -289,7 +289,7 @@ class Listener:
         assert self._loop is not None
         if not self._limits.acquire(ip):
             self.rejected += 1
-            log.info("refused a connection: max.connections.per.ip is reached", ip=ip, limit=self._limits.limit_of(ip))
+            log.info("rejected a connection: max.connections.per.ip is reached", ip=ip, limit=self._limits.limit_of(ip))
             sock.close()
             return
         if refused_for_ms := self._rates.refused_for_ms(ip, self._now_ms()):
@@ -426,7 +426,7 @@ class Listener:
 
     def _close_unidentified(self, connection: "Connection | _Handshake", reason: str) -> None:
         self.unidentified_closed += 1
-        log.info("closed a connection whose client is not known", reason=reason, peer=connection.peer)
+        log.info("closed an unidentified connection", reason=reason, peer=connection.peer)
         connection.transport.abort()
 
     # -- idle connections --------------------------------------------------------------------------------------------

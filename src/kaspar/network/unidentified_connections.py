@@ -1,7 +1,8 @@
 """Connections whose client has not authenticated yet or, where authentication is off, has not sent a request.
 
 Opening one costs a client nothing, so they are bounded in number and in time, over all listeners of a broker. At
-the limit the oldest is closed: a client takes milliseconds to authenticate, and a flood of connections must not keep it out.
+the limit the oldest is closed: a client takes milliseconds to authenticate, and a flood of connections must not
+keep it out.
 """
 
 import time

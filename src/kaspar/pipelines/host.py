@@ -142,7 +142,7 @@ class Host:
         try:
             return self._folder.definitions()
         except KasparError as problem:
-            log.error("definitions cannot be read: those of before stay in force", reason=str(problem))
+            log.error("definitions cannot be read: the previous ones stay in force", reason=str(problem))
             return self._definitions
 
     def _reconcile_one(self, name: str, definition: Definition | None) -> None:

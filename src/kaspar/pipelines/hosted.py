@@ -119,8 +119,8 @@ class HostedProgram:
             self._context.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
             self._repeat()
         except Exception:  # the edge of the thread: the others go on
-            log.exception("the thread of a pipeline has failed", pipeline=self.name)
-            self._to(State.FAILED, reason="the host failed to run it: its log says why")
+            log.exception("the thread of a pipeline failed", pipeline=self.name)
+            self._to(State.FAILED, reason="the host failed to run it: see its log")
         finally:
             output.close()
 

@@ -170,7 +170,7 @@ class ZooKeeperServer:
     def start(self, *, ends_with_caller: bool = False) -> None:
         """Returns at once. `ends_with_caller`: the kernel stops it when the calling thread ends, however that ends."""
         if self.is_running:
-            raise KasparError(f"ZooKeeper already runs on {self.config.file}")
+            raise KasparError(f"ZooKeeper is already running on {self.config.file}")
         line = command(find_java(for_program="ZooKeeper"), self.config, self._heap, self._jvm_flags, self._jaas_file)
         try:
             self.config.data_dir.mkdir(parents=True, exist_ok=True)

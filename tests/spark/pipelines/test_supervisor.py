@@ -102,7 +102,7 @@ def test_kill_of_the_jvm(supervised: Supervised, left: Counts) -> None:
     left.wait_for_more(supervised.text)
     status = supervised.wait_for("left", "running")
     assert status["restarts"] == before + 1
-    assert "JVM was ended by SIGKILL" in status["reason"]
+    assert "JVM was killed by SIGKILL" in status["reason"]
 
 
 def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
@@ -112,7 +112,7 @@ def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
         "the folder says so meanwhile",
     )
     left.wait_for_more(supervised.text)
-    assert "the host was ended by SIGKILL" in supervised.wait_for("left", "running")["reason"]
+    assert "the host was killed by SIGKILL" in supervised.wait_for("left", "running")["reason"]
 
 
 def test_kill_of_the_supervisor_ends_its_host_and_the_next_one_resumes_what_was_not_stopped(

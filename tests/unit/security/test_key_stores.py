@@ -111,7 +111,7 @@ def test_a_trust_store_of_java_in_pkcs12() -> None:
         ({"ssl.key.password": "other"}, "the password of the private key is incorrect"),
         ({"ssl.keystore.location": "/does/not/exist"}, "cannot be read: No such file or directory"),
         ({"ssl.keystore.type": "BKS"}, "ssl.keystore.type: one of JKS, PKCS12, PEM is known"),
-        ({"ssl.keystore.type": "PEM"}, "has no certificate in PEM"),
+        ({"ssl.keystore.type": "PEM"}, "has no readable PEM certificate"),
         ({"ssl.keystore.key": "x"}, "need ssl.keystore.type=PEM and no location"),
     ],
 )

@@ -35,7 +35,7 @@ def test_end_is_described(tmp_path: Path) -> None:
     assert killed.how_it_ended() == "is running"
     killed.kill()
     assert not killed.is_running
-    assert killed.how_it_ended() == "was ended by SIGKILL"
+    assert killed.how_it_ended() == "was killed by SIGKILL"
     assert killed.exit_code == -signal.SIGKILL
 
 

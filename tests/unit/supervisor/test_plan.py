@@ -70,7 +70,7 @@ def test_number_of_zookeeper_servers_does_not_change() -> None:
 
 def test_zookeeper_servers_of_a_single_broker_are_refused() -> None:
     for earlier in (None, SINGLE):
-        assert _refusal(earlier, zookeepers=1).startswith("--zookeepers is for a cluster")
+        assert _refusal(earlier, zookeepers=1).startswith("--zookeepers requires a cluster")
 
 
 @pytest.mark.parametrize(

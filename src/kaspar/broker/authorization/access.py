@@ -120,7 +120,7 @@ class Caller:
 
     def _log_others(self) -> None:
         audit.info(
-            "denied more, which are not listed",
+            "further denials were not logged",
             principal=self._principal,
             host=self._host,
             request=self._request,

@@ -262,7 +262,7 @@ class WriteTxnMarkers:
     """An operator who ends a hanging transaction has ALTER (KIP-664); a broker has CLUSTER_ACTION."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.ALTER, ResourceType.CLUSTER, "CLUSTER_ACTION is needed"),
+        Need(AclOperation.ALTER, ResourceType.CLUSTER, "CLUSTER_ACTION is required"),
         _CLUSTER_ACTION,
     )
 

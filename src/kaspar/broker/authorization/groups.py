@@ -133,8 +133,8 @@ class ListGroups:
     """With DESCRIBE on the cluster one sees all groups, otherwise those that one may describe."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "DESCRIBE on each group is needed"),
-        Need(AclOperation.DESCRIBE, ResourceType.GROUP, "the group is left out"),
+        Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "DESCRIBE on each group is required"),
+        Need(AclOperation.DESCRIBE, ResourceType.GROUP, "the group is omitted"),
     )
 
     def __call__(self, call: Call, request: ListGroupsRequest) -> HandlerResult:

@@ -43,7 +43,7 @@ class Metadata:
     settings: CurrentSettings
     needs: tuple[Need, ...] = (
         _DESCRIBE,
-        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is needed", of="topics to be created"),
+        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is required", of="topics to be created"),
         need(AclOperation.CREATE, ResourceType.TOPIC, of="topics to be created"),
         Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "no authorized operations (0)", of="authorized operations"),
     )

@@ -183,7 +183,7 @@ class OffsetForLeaderEpoch:
     """A follower has CLUSTER_ACTION, a consumer DESCRIBE on its topics."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, "DESCRIBE on each topic is needed"),
+        Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, "DESCRIBE on each topic is required"),
         need(AclOperation.DESCRIBE, ResourceType.TOPIC),
     )
 
@@ -220,7 +220,7 @@ class CreateTopics:
     """With CREATE on the cluster any topic can be created. Its settings are shown with DESCRIBE_CONFIGS."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is needed"),
+        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is required"),
         need(AclOperation.CREATE, ResourceType.TOPIC),
         Need(
             AclOperation.DESCRIBE_CONFIGS,

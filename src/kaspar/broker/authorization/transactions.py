@@ -80,7 +80,7 @@ class InitProducerId:
         Need(
             AclOperation.IDEMPOTENT_WRITE,
             ResourceType.CLUSTER,
-            "WRITE on at least one topic is needed",
+            "WRITE on at least one topic is required",
             of="without a transactional id",
         ),
         Need(
@@ -223,7 +223,7 @@ class DescribeTransactions:
 
     needs: tuple[Need, ...] = (
         DESCRIBE_ID,
-        Need(AclOperation.DESCRIBE, ResourceType.TOPIC, "the topic is left out", of="topics of the transaction"),
+        Need(AclOperation.DESCRIBE, ResourceType.TOPIC, "the topic is omitted", of="topics of the transaction"),
     )
 
     def __call__(self, call: Call, request: DescribeTransactionsRequest) -> HandlerResult:
@@ -256,7 +256,7 @@ class DescribeTransactions:
 @dataclass(frozen=True, slots=True)
 class ListTransactions:
     needs: tuple[Need, ...] = (
-        Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "the transaction is left out"),
+        Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "the transaction is omitted"),
     )
 
     def __call__(self, call: Call, request: ListTransactionsRequest) -> HandlerResult:

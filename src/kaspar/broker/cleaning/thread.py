@@ -100,7 +100,7 @@ class CleanerThread(threading.Thread):
         except StorageFailure as failure:
             self._cleaning.directory_failed(failure)
         except Refused as refusal:
-            log.warning("the cleaner could not look for logs to clean", reason=refusal.message)
+            log.warning("the cleaner could not search for logs to clean", reason=refusal.message)
         except Exception as problem:
             log.exception("the cleaner failed to choose a log because of a bug")
             self._cleaning.on_bug(problem)
@@ -155,7 +155,7 @@ class CleanerThread(threading.Thread):
 
     def _uncleanable(self, one: Log, reason: str) -> None:
         self._jobs.manager.failed(one, reason)
-        log.error("a partition cannot be cleaned, and is left as it is", partition=one.topic_partition, reason=reason)
+        log.error("a partition cannot be cleaned and will be skipped", partition=one.topic_partition, reason=reason)
 
     @staticmethod
     def _say(one: Log, to_clean: OffsetsToClean, result: Cleaned, size_before: int, seconds: float) -> None:

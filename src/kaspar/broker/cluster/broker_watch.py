@@ -58,7 +58,7 @@ class BrokerWatch:
             if await has_ended(endpoint.host, endpoint.port):
                 is_expected = broker.broker_id in self._controller.image.shutting_down
                 report = log.info if is_expected else log.warning
-                report("a broker's process has ended; it is fenced", broker=broker.broker_id)
+                report("a broker's process has ended; fencing it", broker=broker.broker_id)
                 with contextlib.suppress(Refused):  # not the controller any more, or tried again below
                     await self._controller.submit(FenceBrokers(((broker.broker_id, broker.epoch),)))
             await asyncio.sleep(BETWEEN_ATTEMPTS_S)

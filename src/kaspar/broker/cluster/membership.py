@@ -155,7 +155,7 @@ class Membership:
             if self._is_leaving:
                 self._leaderships.resign()
                 return
-            log.error("this broker is not registered any more, and leads nothing until it is again")
+            log.error("this broker is no longer registered and leads nothing until it registers again")
             self._resign()
             with contextlib.suppress(StoreError):
                 await store.close()
@@ -196,7 +196,7 @@ class Membership:
                 await self._arrived.wait()
         await self._leaderships.resume()
         self._has_resigned = False
-        log.info("the controller knows this broker, which leads and follows now", node=self._broker_id)
+        log.info("the controller has registered this broker, which can now lead and follow", node=self._broker_id)
 
     async def _until_unregistered(self, store: ClusterStore) -> None:
         changed = asyncio.Event()
@@ -227,11 +227,11 @@ class Membership:
             try:
                 await self._follow_or_control_once(store)
             except (StoreError, Refused) as problem:
-                log.warning("the controller is looked for again", reason=str(problem))
+                log.warning("looking for the controller again", reason=str(problem))
                 await asyncio.sleep(LONGEST_RETRY_S if isinstance(problem, AccessDenied) else RETRY_S)
             except Exception:
                 # The edge of the task: a broker that follows nobody must not stay so.
-                log.exception("following the controller failed, and is tried again")
+                log.exception("following the controller failed; retrying")
                 await asyncio.sleep(LONGEST_RETRY_S)
 
     async def _follow_or_control_once(self, store: ClusterStore) -> None:
@@ -287,7 +287,9 @@ class Membership:
         if fence is None or now is None or now.created != seat.created or address is None:
             return
         if await has_ended(*address):
-            log.warning("the controller's process has ended; its seat is vacated", controller=controller_id)
+            log.warning(
+                "the controller's process has ended; its controller registration was removed", controller=controller_id
+            )
             await vacate_seat(store, fence.version)
         else:
             await asyncio.sleep(RETRY_S)

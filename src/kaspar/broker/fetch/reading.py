@@ -283,7 +283,7 @@ class Reading:
         elif state.role is not Role.LEADER:
             state.check_replica()
             if partition.log.truncating:
-                raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "this follower compares its log with the leader's")
+                raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "this follower is comparing its log with the leader's")
         if self.for_follower:
             state.check_follower(self._request.replica_id, knows_epoch=wanted.current_leader_epoch >= 0)
             return partition.log.log_end_offset

@@ -80,7 +80,7 @@ def reference_page() -> str:
             "",
             f"## {title}",
             "",
-            "| metric | kind | labels | what it says | in Apache Kafka |",
+            "| metric | kind | labels | description | in Apache Kafka |",
             "|---|---|---|---|---|",
         ]
         lines += [_reference_row(family) for family in families]

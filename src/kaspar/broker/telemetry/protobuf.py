@@ -35,7 +35,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         elif wire_type == _FIXED32:
             size = 4
         else:
-            raise MalformedBytes(f"protobuf has no wire type {wire_type} here")
+            raise MalformedBytes(f"unsupported protobuf wire type {wire_type}")
         if size > end - position:
             raise MalformedBytes("a protobuf field is longer than its message")
         yield tag >> 3, message[position : position + size]
@@ -51,7 +51,7 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
         number |= (octet & 0x7F) << 7 * shift
         if octet < 0x80:
             return number & 0xFFFF_FFFF_FFFF_FFFF, position + shift + 1
-    raise MalformedBytes("a protobuf number does not end")
+    raise MalformedBytes("a protobuf varint is not terminated")
 
 
 def messages(message: bytes, number: int) -> Iterator[bytes]:
@@ -68,7 +68,7 @@ def number_in(message: bytes, number: int) -> int:
 
 def octets_of(value: Value) -> bytes:
     if isinstance(value, int):
-        raise MalformedBytes("a protobuf number stands where a message should")
+        raise MalformedBytes("a protobuf number was found instead of a message")
     return value
 
 

@@ -14,7 +14,7 @@ class ListenerSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.PER_BROKER,
         doc="The addresses the broker listens on: comma-separated `NAME://host:port`. An empty host listens on "
-        "every address; port 0 takes a free one. A dynamic change takes effect at the next start.",
+        "every address; port 0 chooses a free one. A dynamic change takes effect at the next start.",
     )
     advertised_listeners: tuple[str, ...] | None = setting(
         LIST,

@@ -7,7 +7,7 @@ _ADDRESS = "use listeners and advertised.listeners"
 REMOVED_SETTINGS = {
     "advertised.host.name": _ADDRESS,
     "advertised.port": _ADDRESS,
-    "auto.include.jmx.reporter": "there is no JMX here",
+    "auto.include.jmx.reporter": "JMX is not supported",
     "broker.id.generation.enable": _ZOOKEEPER,
     "control.plane.listener.name": _ZOOKEEPER,
     "controlled.shutdown.max.retries": _ZOOKEEPER,

@@ -22,7 +22,7 @@ class TransactionSettings(Settings):
         10_000,
         at_least(1),
         importance=Importance.LOW,
-        doc="How often transactions past their timeout are looked for.",
+        doc="How often the broker checks for transactions past their timeout.",
         not_honoured="Each transaction has a timer of its own, and is aborted when its timeout is over.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(

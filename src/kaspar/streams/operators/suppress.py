@@ -91,6 +91,6 @@ class TableSuppress(TableNode):
         return ProcessingError(
             f"The buffer of {self.name} is full: it has {totals.records} records "
             f"({'no limit' if limits.records is None else f'at most {limits.records}'}) and {totals.size} bytes "
-            f"({'no limit' if limits.size is None else f'at most {limits.size}'}), and its BufferConfig says that the "
-            "program stops then."
+            f"({'no limit' if limits.size is None else f'at most {limits.size}'}), and its BufferConfig stops the "
+            "program when it is full."
         )

@@ -264,7 +264,7 @@ def _number(numbers: Mapping[str, int], topic: str) -> int:
     try:
         return numbers[topic]
     except KeyError:
-        raise StreamsError(f"The topic {topic} was created a moment ago: the batch is repeated with it.") from None
+        raise StreamsError(f"The topic {topic} was just created: the batch is retried.") from None
 
 
 def _repeated(ends: list[int], *columns: Any) -> list[Any]:

@@ -57,7 +57,7 @@ class Predecessors:
             state = self._participants.log.read_to_end(name)
             taken = take_over(self._participants, name, f"taken over {self._participants.nonce}", state)
             if taken is None:
-                raise Superseded(f"{name} was just taken over by another run of the program: stop that one")
+                raise Superseded(f"{name} was just taken over by another run of the program: stop the other run")
             if taken.last is not None and taken.last.note is not None:
                 notes.append(Note.decode(taken.last.note))
         return notes

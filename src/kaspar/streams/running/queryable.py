@@ -48,9 +48,7 @@ def make_app(stores: Stores) -> "Starlette":
         def respond(request: "Request") -> "Response":
             store = stores().get(request.path_params["name"])
             if store is None:
-                return _json(
-                    {"error": f"There is no store {request.path_params['name']}: GET /stores lists them."}, 404
-                )
+                return _json({"error": f"Unknown store {request.path_params['name']}: GET /stores lists them."}, 404)
             try:
                 found = find(store, request)
             except BadRequest as problem:
@@ -103,7 +101,7 @@ def _range(store: LocalStore, request: "Request") -> Any:
     first, last = (None if name not in query else _parsed(store, query[name]) for name in ("from", "to"))
     limit = _number(request, "limit", _DEFAULT_LIMIT)
     if limit > _LARGEST_LIMIT:
-        raise BadRequest(f"limit must be at most {_LARGEST_LIMIT}, and {limit} is not.")
+        raise BadRequest(f"limit must be at most {_LARGEST_LIMIT}, not {limit}.")
     rows = itertools.islice(store.range(first, last), limit)
     return [{"key": _shown(key), **_value(value)} for key, value in rows]
 
@@ -166,7 +164,7 @@ def _read(store: LocalStore, data: bytes) -> Any:
     try:
         return store.key_serde.deserialize(store.name, data)
     except Exception as problem:
-        raise BadRequest(f"key_base64 has no key of the store {store.name}: {problem}") from None
+        raise BadRequest(f"key_base64 is not a key of the store {store.name}: {problem}") from None
 
 
 def _value(stored: Any) -> dict[str, Any]:
@@ -195,5 +193,5 @@ def _number(request: "Request", name: str, default: int) -> int:
     if text is None:
         return default
     if not text.isdecimal():
-        raise BadRequest(f"{name} must be a whole number, and {text!r} is not.")
+        raise BadRequest(f"{name} must be an integer, not {text!r}.")
     return int(text)

@@ -50,7 +50,7 @@ class RegisteredAvro:
         try:
             self._write(stream, self._written, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises many kinds
-            raise unwritable(_NAME, topic, value, f"it is not of the schema ({reason_of(error)})") from error
+            raise unwritable(_NAME, topic, value, f"it does not match the schema ({reason_of(error)})") from error
         return stream.getvalue()
 
     def deserialize(self, topic: str, data: bytes | None) -> Any:
@@ -67,7 +67,9 @@ class RegisteredAvro:
         try:
             return read(payload)
         except Exception as error:  # EOFError, IndexError, SchemaResolutionError and more
-            raise unreadable(_NAME, topic, data, f"they are not Avro of schema {key} ({reason_of(error)})") from error
+            raise unreadable(
+                _NAME, topic, data, f"they are not Avro data of schema {key} ({reason_of(error)})"
+            ) from error
 
     def _reader(self, registered: RegisteredSchema) -> Callable[[bytes], Any]:
         from fastavro import parse_schema, schemaless_reader

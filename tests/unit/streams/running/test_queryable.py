@@ -59,4 +59,4 @@ def test_store_without_windows_is_read_by_keys(refusal: Refusal) -> None:
 
 
 def test_unknown_store_is_not_found(refusal: Refusal) -> None:
-    assert refusal("/stores/count") == (404, "There is no store count: GET /stores lists them.")
+    assert refusal("/stores/count") == (404, "Unknown store count: GET /stores lists them.")

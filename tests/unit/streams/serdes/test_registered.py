@@ -135,7 +135,7 @@ def test_latest_version_is_used_if_it_is_asked_for(url: str) -> None:
     [
         (b"plain", "Unknown magic byte"),
         (b"\0\0\0\0\7\x02", "Schema 7 not found"),
-        (b"\0\0\0\0\1", "not Avro of schema 1"),
+        (b"\0\0\0\0\1", "not Avro data of schema 1"),
         (b"\0\0\0\0\2", "schema 2 is of JSON, not AVRO"),
     ],
 )
