@@ -67,7 +67,7 @@ EXAMPLE: Final = Identity("caller", Scheme.BASIC, "secret")
 
 
 class NoCredentials(KasparError):
-    """A caller has authenticated in a way that cannot be passed on to a broker."""
+    """A caller has authenticated in a way that cannot be propagated to a broker."""
 
 
 def identity_of(caller: Caller, *, propagate: bool) -> Identity:

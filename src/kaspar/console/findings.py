@@ -1,6 +1,6 @@
 """The doctor's findings, by their severity.
 
-The doctor looks with the rights of the monitor. A caller who may not describe the cluster sees only what is about
+The doctor observes with the rights of the monitor. A caller who may not describe the cluster sees only findings about
 topics and groups that the caller may see.
 """
 

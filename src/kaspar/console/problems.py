@@ -1,4 +1,4 @@
-"""Why a call of the page is not done, beside what brokers refuse. The text is a sentence for the person at the page."""
+"""Why a request of the page fails, apart from what brokers reject. The text is a sentence for the user."""
 
 from kaspar.base.errors import KasparError
 
@@ -12,4 +12,4 @@ class NotThere(KasparError):
 
 
 class Conflict(KasparError):
-    """The change does not fit the present state: somebody else was faster, or something else has to happen first."""
+    """The change conflicts with the current state: someone else was faster, or something else must happen first."""

@@ -26,8 +26,8 @@ from kaspar.web.errors import ErrorForm
 
 
 class ConsoleServer:
-    """`values` are settings as texts. With a `monitor`, which somebody else starts and stops, it shows what that one
-    sees; otherwise it has its own. Raises InvalidSetting with a sentence."""
+    """`values` are settings as texts. With a `monitor`, which the caller starts and stops, it shows that monitor's
+    data; otherwise it has its own. Raises InvalidSetting with a sentence."""
 
     def __init__(
         self, values: Mapping[str, str], monitor: Monitor | None = None, *, clock: Clock | None = None

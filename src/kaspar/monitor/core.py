@@ -1,4 +1,4 @@
-"""The monitor: watches one cluster from outside, once for everybody who looks at it.
+"""The monitor: watches one cluster from outside, once for all of its users.
 
     monitor = Monitor(MonitorConfig.of({"bootstrap.servers": "localhost:9092"}))
     await monitor.start()
@@ -51,9 +51,9 @@ class Monitor:
         self.lag = LatestLag(history_ms=settings.lag_history_ms)
         self.cluster: ClusterSnapshot | None = None
         self.cluster_problem = ""
-        """Why the cluster could not be looked at the last time; empty if it could."""
+        """Why the cluster could not be read the last time; empty if it could."""
         self.findings: tuple[Finding, ...] = ()
-        """The doctor's, of its last look."""
+        """The doctor's, from its last observation."""
         self.findings_at_ms: int | None = None
         """When that was; None before the first."""
         self._pages = MetricsPages(settings)
@@ -99,11 +99,11 @@ class Monitor:
         return self._pages.problems
 
     def subscribe(self) -> AbstractAsyncContextManager[Watcher]:
-        """While somebody is subscribed, rates are read more often."""
+        """While there are subscribers, rates are read more often."""
         return self._changes.subscribe()
 
     async def remove_group(self, group: str) -> bool:
-        """Forget what was seen of a group. Whether there was such a group."""
+        """Forget a group. Returns whether it was known."""
         return await self._rounds.remove(group)
 
     # --- rounds, each of which returns whether there was something to read --------------------------------------------

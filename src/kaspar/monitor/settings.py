@@ -1,4 +1,4 @@
-"""The settings of the monitor, and the properties of its Kafka clients, which are those behind `client.`.
+"""The settings of the monitor, and the properties of its Kafka clients, which have the prefix `client.`.
 
 What Burrow has too (`intervals`, `min-distance`, `expire-group`, `minimum-complete`) has its name and its meaning here,
 behind `lag.`.

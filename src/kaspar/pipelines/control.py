@@ -39,7 +39,7 @@ _Kind = TypeVar("_Kind", Pipelines, Described)
 
 
 class NoHost(KasparError):
-    """Nobody serves the control socket: no host runs, or it is just starting or ending."""
+    """The control socket is not served: no host is running, or it is just starting or stopping."""
 
 
 class ControlServer:

@@ -2,7 +2,7 @@
 to the leader.
 
 The service knows no Kafka client and no socket: it decides on the leader, appends records, and reads from the state
-that their replay has made.
+that their replay has produced.
 """
 
 from collections.abc import Mapping, Sequence

@@ -32,7 +32,7 @@ _CANCEL_WITHIN_S: Final = 5.0
 
 
 class _DatedState(ServerState):
-    """The Date header of responses, made when one is due and not by a timer."""
+    """The Date header of responses, created on demand and not by a timer."""
 
     def __init__(self) -> None:
         self._second = 0

@@ -1,4 +1,4 @@
-"""Deletes groups, or what they have committed for a topic, and removes members."""
+"""Deletes groups or their committed offsets for a topic, and removes members."""
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.admin.group_members import remove_group_members

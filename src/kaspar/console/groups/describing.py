@@ -1,7 +1,7 @@
 """One group: its members, and what it has committed for each partition.
 
-Offsets are read when the page asks, with the rights of the caller. Statuses and lag in seconds are those of the
-monitor's last round.
+Offsets are read on request, with the rights of the caller. Statuses and lag in seconds are those of the monitor's last
+round.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,8 +1,8 @@
 """Resets the offsets of a group: a preview of every move, and then exactly the moves that were shown.
 
-Kafka has no conditional commit, so the moves are compared with the present state right before they are made: they are
-refused if the group has become active, if a committed offset is no longer the one that was shown, or if a new offset is
-no longer in the log.
+Kafka has no conditional commit, so the moves are compared with the current state right before they are committed: they
+are rejected if the group has become active, if a committed offset is no longer the one that was shown, or if a new
+offset is no longer in the log.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What goes wrong, as the page gets it: an HTTP status, and a sentence with Kafka's name of the error or HTTP's phrase.
+"""Errors as the page gets them: an HTTP status, and a sentence with Kafka's name of the error or HTTP's phrase.
 
 {"message": "There is no topic orders.", "code": "UNKNOWN_TOPIC_OR_PARTITION"}
 """

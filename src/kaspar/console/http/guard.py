@@ -1,7 +1,7 @@
 """What every request passes before a resource sees it, and the headers that every response gets.
 
-- The host that the browser asked for must be one of the console's. A page of another site cannot read the console by a
-  name of its own that resolves to the console's address (DNS rebinding).
+- The host of the request must be one of the console's. A page of another site cannot read the console through its own
+  name that resolves to the console's address (DNS rebinding).
 - A request of another site's page gets nothing of the API. A change also needs a header that only scripts of the
   console's own page can send, so that neither links nor forms of other sites change anything (CSRF).
 - The content security policy lets the page run its own files only, whatever a record contains.
@@ -36,7 +36,7 @@ _HEADERS: Final = [
 
 
 class AllowedHosts:
-    """The names by which the console may be asked. An IP address always may: no other site can have it as its name."""
+    """The host names that requests may use. An IP address is always allowed: no other site can have it as its name."""
 
     def __init__(self, listeners: Sequence[str], names: Sequence[str]) -> None:
         own = {"localhost", socket.gethostname(), socket.getfqdn()}

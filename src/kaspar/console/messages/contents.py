@@ -1,6 +1,6 @@
-"""What the bytes of a key, a value or a header say: by a schema of the registry, as JSON, as text, or in hexadecimal.
+"""Decodes the bytes of a key, a value or a header: with a schema of the registry, as JSON, as text, or in hexadecimal.
 
-Nothing fails: bytes that are not what they should be are shown in another form, with the reason.
+Nothing fails: bytes that cannot be decoded are shown in another form, with the reason.
 """
 
 import json

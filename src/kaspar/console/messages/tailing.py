@@ -1,7 +1,7 @@
 """Follows the end of topics. Pages that follow the same topic with the same identity and filter share one `Tail`.
 
-A tail polls twice a second and shows at most so many records as a person can read. What a topic has more is left out,
-evenly, and counted: a poll has a small budget, and jumps to the end if that did not suffice.
+A tail polls twice a second and shows at most as many records as a person can read. The rest is dropped evenly and
+counted: a poll has a small budget, and jumps to the end if that did not suffice.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _POLLS_AT_A_TIME: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class TailKey:
-    """What pages have to have in common to share a tail."""
+    """What pages must have in common to share a tail."""
 
     identity: Identity
     topic: str

@@ -1,4 +1,4 @@
-"""What open pages are told: one stream for each page, with the topics that it names.
+"""Live updates for open pages: one stream for each page, with the topics that it names.
 
     GET /api/events?topic=overview&topic=group:billing
 

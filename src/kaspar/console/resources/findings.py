@@ -1,4 +1,4 @@
-"""The doctor's findings: as of its last look, or of one that is made now."""
+"""The doctor's findings: as of its last observation, or of a new one."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Transactions: listed and described, and ended; those that hang are searched for when somebody asks.
+"""Transactions: listed, described and aborted; hanging ones are searched for on request.
 
 Transactional ids may have slashes, so they are the last part of a path.
 """

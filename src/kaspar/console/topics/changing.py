@@ -1,4 +1,4 @@
-"""Creates and deletes topics, gives them partitions, and deletes their records."""
+"""Creates and deletes topics, adds partitions, and deletes records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

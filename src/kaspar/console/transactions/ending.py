@@ -1,5 +1,5 @@
-"""Ends transactions. What is asked for names the transaction as the page showed it: another one, that has begun since,
-is not ended by mistake."""
+"""Aborts transactions. The request identifies the transaction as the page showed it, so that one that has started since
+is not aborted by mistake."""
 
 from dataclasses import dataclass
 

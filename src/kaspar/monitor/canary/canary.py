@@ -22,7 +22,7 @@ from kaspar.security.client import client_security
 log = get_log(__name__)
 
 _REQUEST_TIMEOUT_S: Final = 3.0
-"""A broker that does not respond for that long is given up; the long poll of a fetch is shorter."""
+"""A connection to a broker that does not respond for this long is closed; the long poll of a fetch is shorter."""
 _BACKOFF_S: Final = 0.25
 _METADATA: Final = "metadata"
 _ARRANGING: Final = "arranging"

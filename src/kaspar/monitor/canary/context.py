@@ -1,4 +1,4 @@
-"""What the parts of the canary share: the current view of the topic, and what goes wrong."""
+"""State shared by the parts of the canary: the current view of the topic, and problems."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
-"""The canary's topic: what the cluster says of it, and the requests that create, extend and rebalance it.
+"""The canary's topic: its metadata, and the requests that create, extend and rebalance it.
 
-What the monitor may not do is left to others: without the permission to reassign replicas or to elect leaders the
-canary measures the partitions that there are.
+Without permission to reassign replicas or elect leaders, the canary measures the partitions as they are.
 """
 
 from collections.abc import Mapping

@@ -40,7 +40,7 @@ _WORST_FIRST: Final = {Severity.PROBLEM: 0, Severity.WARNING: 1, Severity.NOTE: 
 
 
 def findings(observations: Sequence[Observation]) -> tuple[Finding, ...]:
-    """What all checks find in one or several looks at a cluster, the worst first."""
+    """The findings of all checks for one or several observations of a cluster, the worst first."""
     if not observations:
         return ()
     looks = Looks(tuple(observations))
@@ -49,7 +49,7 @@ def findings(observations: Sequence[Observation]) -> tuple[Finding, ...]:
 
 
 class Doctor:
-    """Looks at one cluster. Not thread-safe."""
+    """Observes one cluster. Not thread-safe."""
 
     def __init__(
         self,

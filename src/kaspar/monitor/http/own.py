@@ -1,4 +1,4 @@
-"""Kaspar's own API, /v1: what Burrow has no form for."""
+"""Kaspar's own API, /v1: what Burrow's API does not cover."""
 
 from dataclasses import asdict, is_dataclass
 from enum import Enum, StrEnum

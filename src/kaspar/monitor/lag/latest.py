@@ -1,4 +1,4 @@
-"""The lag of all groups, as the last round left it, and its history. Read from the event loop."""
+"""The lag of all groups as of the last round, and its history. Read from the event loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

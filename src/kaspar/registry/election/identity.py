@@ -1,4 +1,4 @@
-"""What the members of a registry's group tell each other, in the JSON of Confluent's SchemaRegistryProtocol.
+"""The metadata that members of a registry's group exchange, in the JSON of Confluent's SchemaRegistryProtocol.
 
 A member's metadata is its identity; the assignment is the same for all members and names the leader. Both are written
 so that instances of Confluent's registry, of Karapace and of ours can form one group; unknown fields are ignored.

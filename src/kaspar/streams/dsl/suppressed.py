@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """How large a buffer may become in each partition. A full one emits its earliest changes before their time, unless
-    it is told to stop the program."""
+    """How large a buffer may become in each partition. A full one emits its earliest changes early, unless it is
+    configured to stop the program."""
 
     limits: BufferLimits
 

@@ -7,7 +7,7 @@
         def process(self, record): ...
 
 A processor is created and initialised for each micro-batch and partition, wherever Spark runs it. What must outlive a
-batch belongs in a store; schedules go on by themselves.
+batch belongs in a store; schedules continue by themselves.
 """
 
 from collections.abc import Callable, Sequence

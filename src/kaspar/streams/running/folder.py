@@ -1,4 +1,4 @@
-"""The folder of a program under `state.dir`: what it needs to go on where it was.
+"""The directory of a program under `state.dir`: what it needs to resume.
 
 run.json         the id of this history of the program, which is committed to its group with every offset; the ids of
                  the topics that the rest of the folder depends on; the names of the state of each sub-topology, and

@@ -53,7 +53,7 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
 
 
 class Fields(Protocol):
-    """What a filter sees of a record. Keys and values are decoded when they are asked for."""
+    """What a filter sees of a record. Keys and values are decoded on first use."""
 
     @property
     def topic(self) -> str: ...

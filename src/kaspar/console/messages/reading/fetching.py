@@ -1,4 +1,4 @@
-"""Asks the brokers: which partitions a topic has, which offsets they have, and for records of many of them at once.
+"""Requests to the brokers: the partitions of a topic, their offsets, and records of many of them at once.
 
 Every call is one request to each leader that is concerned. A partition without a leader, or one whose leader does not
 respond, does not stop the others: its problem is reported with what they have.

@@ -1,4 +1,4 @@
-"""Brokers and the cluster as a whole: who is there, and whether all are alike."""
+"""Brokers and the cluster as a whole: which are up, and whether they agree."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,7 +21,7 @@ CLOCK_LIMIT_MS: Final = 2000
     "need.",
 )
 def no_controller(looks: Looks) -> Iterator[Fault]:
-    """A moment without one is an ordinary election, so the look before must not have seen one either."""
+    """A moment without one is an ordinary election, so the previous observation must not have seen one either."""
     if all(each.brokers and each.controller_id < 0 for each in looks.observations[-2:]):
         yield Fault("cluster", "No broker is the controller.", looks.access.start_broker())
 

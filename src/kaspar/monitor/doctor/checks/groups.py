@@ -1,4 +1,4 @@
-"""Groups of consumers: whether they keep up, by the rules of kaspar.monitor.lag over the looks."""
+"""Consumer groups: whether they keep up, by the rules of kaspar.monitor.lag over the observations."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Topics that nobody uses, and settings of topics that cost much."""
+"""Unused topics, and expensive topic settings."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""Transactions that hold readers of committed records back."""
+"""Transactions that block read_committed consumers."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""The certificates that brokers show on their TLS listeners."""
+"""The certificates that brokers present on their TLS listeners."""
 
 import socket
 import ssl

@@ -1,4 +1,5 @@
-"""What changes rarely and costs most: settings, versions, certificates, and the transactions of all partitions."""
+"""What changes rarely and is expensive to read: settings, versions, certificates, and the transactions of all
+partitions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
