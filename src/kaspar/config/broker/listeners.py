@@ -110,7 +110,7 @@ class ListenerSettings(Settings):
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
         doc="How many new connections a second are accepted (KIP-612); further ones wait in the backlog. A listener "
-        "may have a limit of its own: `listener.name.NAME.max.connection.creation.rate`.",
+        "may have its own limit: `listener.name.NAME.max.connection.creation.rate`.",
     )
     connections_max_idle_ms: int = setting(
         LONG,

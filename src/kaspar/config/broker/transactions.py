@@ -23,7 +23,7 @@ class TransactionSettings(Settings):
         at_least(1),
         importance=Importance.LOW,
         doc="How often the broker checks for transactions past their timeout.",
-        not_honoured="Each transaction has a timer of its own, and is aborted when its timeout is over.",
+        not_honoured="Each transaction has its own timer, and is aborted when its timeout expires.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
         INT, HOUR_MS, at_least(1), importance=Importance.LOW, doc="How often expired transactional ids are removed."
