@@ -209,7 +209,7 @@ def test_open_cluster_is_locked_and_opened_while_its_broker_runs(
         file = tmp_path / "login.properties"
         write_properties(file, {JAAS: login_module("broker")})
         assert zookeeper_security_migration.main([*migrate, "unsecure", "--zk-tls-config-file", str(file)]) == 0
-        assert "are open to everybody" in capsys.readouterr().out
+        assert "are open to everyone" in capsys.readouterr().out
 
         async def anybody_writes() -> None:
             async with connected(connect, {}) as stranger:
