@@ -48,8 +48,8 @@ def test_a_second_process_with_the_id_of_a_running_broker_is_refused(cluster: Cl
     write_properties(tmp_path / "server.properties", settings)
     sentence = refusal(tmp_path / "server.properties")
     assert sentence == (
-        f"Another broker is registered with the id 1, at 127.0.0.1:{cluster.port(1)}: every broker needs a node.id of "
-        "its own"
+        f"Another broker is registered with the id 1, at 127.0.0.1:{cluster.port(1)}: every broker needs its "
+        "own node.id"
     )
     assert cluster.is_running(1)
     assert brokers_known_at(cluster.port(2)) == known, "the first goes on as before"

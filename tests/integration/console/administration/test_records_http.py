@@ -160,5 +160,5 @@ def test_without_a_registry_schemas_say_so(api: httpx.Client) -> None:
     response = api.get("/schemas")
     assert (response.status_code, response.json()["message"]) == (
         501,
-        "There is no schema registry: set schema.registry.url.",
+        "No schema registry is configured: set schema.registry.url.",
     )
