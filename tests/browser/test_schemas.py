@@ -125,7 +125,7 @@ def test_settings_of_a_subject(page: Page, console: Console, register: Register)
     assert level == "NONE"
     page.get_by_label("Compatibility", exact=True).select_option("")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_text("The compatibility is that of the registry.")).to_be_visible()
+    expect(page.get_by_text("The compatibility is now that of the registry.")).to_be_visible()
     assert httpx.get(f"{console.broker.registry_url}/config/settings-value").status_code == 404
 
 
