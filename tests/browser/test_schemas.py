@@ -120,12 +120,12 @@ def test_settings_of_a_subject(page: Page, console: Console, register: Register)
     expect(page.get_by_label("Compatibility", exact=True)).to_have_value("")
     page.get_by_label("Compatibility", exact=True).select_option("NONE")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_text("The compatibility is NONE.")).to_be_visible()
+    expect(page.get_by_text("The compatibility is now NONE.")).to_be_visible()
     level = httpx.get(f"{console.broker.registry_url}/config/settings-value").json()["compatibilityLevel"]
     assert level == "NONE"
     page.get_by_label("Compatibility", exact=True).select_option("")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_text("The compatibility is that of the registry.")).to_be_visible()
+    expect(page.get_by_text("The compatibility is now that of the registry.")).to_be_visible()
     assert httpx.get(f"{console.broker.registry_url}/config/settings-value").status_code == 404
 
 
