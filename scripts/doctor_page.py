@@ -17,7 +17,7 @@ def doctor_page() -> str:
     for severity, heading in _HEADINGS.items():
         parts.append(f"## {heading}\n")
         parts += [
-            f"### `{check.code}`\n\n{check.title}. {check.why}\n\n*{check.mending}*\n"
+            f"### `{check.code}`\n\n{check.title}. {check.why}\n\n*{check.remedy}*\n"
             for check in ALL_CHECKS
             if check.severity is severity
         ]

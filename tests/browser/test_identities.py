@@ -74,9 +74,11 @@ def test_each_person_sees_what_they_may_describe(
     expect(alice.get_by_role("link", name="hers")).to_be_visible()
     console.open(alice, "#/")
     expect(alice.locator("a.figure", has_text="Topics")).to_contain_text("1")
-    expect(alice.get_by_text("The user alice may not do this. To see the rates of the cluster")).to_be_visible()
+    expect(
+        alice.get_by_text("The user alice is not permitted to do this. Seeing the rates of the cluster")
+    ).to_be_visible()
     console.open(alice, "#/topics/hers?tab=settings")
-    expect(alice.get_by_text("The user alice may not do this.")).to_be_visible()
+    expect(alice.get_by_text("The user alice is not permitted to do this.")).to_be_visible()
     expect(alice.get_by_role("button", name="Delete topic")).to_be_disabled()
     for page in (alice, admin):
         page.context.close()
@@ -93,7 +95,7 @@ def test_changes_are_in_the_audit_log_whether_they_were_made_or_refused(
     headers = {"X-Kaspar-Console": "1"}
     refused = alice.request.delete(f"{console.url}/api/topics/secret", headers=headers)
     assert refused.status == 403
-    assert refused.json()["message"].startswith("The user alice may not do this.")
+    assert refused.json()["message"].startswith("The user alice is not permitted to do this.")
     assert admin.request.delete(f"{console.url}/api/topics/secret", headers=headers).status == 204
     assert admin.request.delete(f"{console.url}/api/topics/hers").status == 403, "without the header"
 

@@ -125,7 +125,7 @@ def test_an_error_in_a_filter_points_at_its_column(
     problems.expected.add(400)
     console.open(page, f"#/messages/{numbers}")
     search(page, "value.n >= and")
-    expect(page.get_by_role("alert").filter(has_text="`and` stands where a value is expected")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="A value is expected here, not `and`")).to_be_visible()
     expect(page.locator(".messages-mark")).to_have_text("value.n >= and\n           ^")
 
 
@@ -248,7 +248,7 @@ def test_produce_a_record(page: Page, console: Console, fill: Fill, problems: Pr
     dialog.get_by_label("Value of the header", exact=True).fill("7")
     check_accessibility(page)
     dialog.get_by_role("button", name="Produce").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("The value is no JSON")
+    expect(dialog.get_by_role("alert")).to_contain_text("The value is not valid JSON")
     dialog.get_by_label("Value", exact=True).fill('{"a": 1}')
     dialog.get_by_role("button", name="Produce").click()
     expect(page.get_by_text(re.compile("Written to partition . of browser-produce at offset 0"))).to_be_visible()

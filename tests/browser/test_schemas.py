@@ -66,7 +66,7 @@ def test_a_version_is_checked_before_it_is_saved(page: Page, console: Console, r
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Schema", exact=True).fill(record(ID, NOTE))
     dialog.get_by_role("button", name="Check compatibility").click()
-    expect(dialog.get_by_text("It is not compatible.")).to_be_visible()
+    expect(dialog.get_by_text("The schema is not compatible.")).to_be_visible()
     expect(dialog).to_contain_text("The field 'note' at path '/fields/1' in the new schema has no default value")
     check_accessibility(page)
     dialog.get_by_label("Schema", exact=True).fill("{")
@@ -74,7 +74,7 @@ def test_a_version_is_checked_before_it_is_saved(page: Page, console: Console, r
     expect(dialog.get_by_text(re.compile("Invalid schema"))).to_be_visible()
     dialog.get_by_label("Schema", exact=True).fill(record(ID, OPTIONAL_NOTE))
     dialog.get_by_role("button", name="Check compatibility").click()
-    expect(dialog.get_by_text("It is compatible.")).to_be_visible()
+    expect(dialog.get_by_text("The schema is compatible.")).to_be_visible()
     dialog.get_by_role("button", name="Register").click()
     expect(page.get_by_text(re.compile("Registered as version 2"))).to_be_visible()
     expect(page.get_by_label("Version", exact=True)).to_have_value("2")
@@ -120,12 +120,12 @@ def test_settings_of_a_subject(page: Page, console: Console, register: Register)
     expect(page.get_by_label("Compatibility", exact=True)).to_have_value("")
     page.get_by_label("Compatibility", exact=True).select_option("NONE")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_text("The compatibility is NONE.")).to_be_visible()
+    expect(page.get_by_text("The compatibility is now NONE.")).to_be_visible()
     level = httpx.get(f"{console.broker.registry_url}/config/settings-value").json()["compatibilityLevel"]
     assert level == "NONE"
     page.get_by_label("Compatibility", exact=True).select_option("")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_text("The compatibility is that of the registry.")).to_be_visible()
+    expect(page.get_by_text("The compatibility is now that of the registry.")).to_be_visible()
     assert httpx.get(f"{console.broker.registry_url}/config/settings-value").status_code == 404
 
 
@@ -138,8 +138,8 @@ def test_deletion_asks_and_has_two_steps(page: Page, console: Console, register:
     assert httpx.get(f"{console.broker.registry_url}/subjects/deleted-value/versions").json() == [1]
     page.get_by_role("button", name="Delete version…").click()
     dialog.get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("Version 1 is deleted.")).to_be_visible()
-    page.get_by_role("button", name="Remove subject for good…").click()
+    expect(page.get_by_text("Version 1 was deleted.")).to_be_visible()
+    page.get_by_role("button", name="Remove subject permanently…").click()
     expect(dialog.get_by_role("button", name="Remove")).to_be_disabled()
     dialog.get_by_label("Type deleted-value to confirm").fill("deleted-value")
     dialog.get_by_role("button", name="Remove").click()
@@ -171,5 +171,5 @@ def test_without_a_registry_the_view_says_so(page: Page, problems: Problems) -> 
     problems.loses_connection = True  # the console ends before the page does
     with running_console() as console:
         console.open(page, "#/schemas")
-        expect(page.get_by_role("alert").filter(has_text="There is no schema registry")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="No schema registry is configured")).to_be_visible()
         expect(page.get_by_role("link", name="Schemas")).to_have_count(0)

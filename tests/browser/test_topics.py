@@ -149,7 +149,7 @@ def test_partitions_are_added(page: Page, console: Console, topic: str) -> None:
     console.open(page, f"#/topics/{topic}")
     page.get_by_role("button", name="Add partitions").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Partitions in all").fill("5")
+    dialog.get_by_label("Total partitions").fill("5")
     dialog.get_by_role("button", name="Add partitions").click()
     expect(page.locator("tbody tr[data-row]")).to_have_count(5)
     assert _partitions(console, topic) == 5

@@ -66,7 +66,7 @@ def start_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
             code = broker.stop()
             errors = broker.unexpected_errors()
             assert not errors, "the broker logged:\n" + "\n".join(errors)
-            assert code == 0, f"the broker ended with exit code {code}:\n{broker.log_text()[-3000:]}"
+            assert code == 0, f"the broker exited with code {code}:\n{broker.log_text()[-3000:]}"
         for listener in listeners:
             listener.check_log()
     finally:

@@ -242,7 +242,7 @@ def test_cleaning_waits_for_space_on_a_full_disk(disk: Path, start_broker: Start
         filler = disk / "filler"
         filler.write_bytes(bytes(free_bytes(disk)))
         alter(client, cleanup_policy="compact")
-        broker.wait_for_log("a log cannot be cleaned now, and is tried again later")
+        broker.wait_for_log("a log cannot be cleaned now; it will be retried")
         assert last_numbers(broker) == written
         assert broker.log_size(TOPIC) == size
         filler.unlink()
@@ -265,11 +265,11 @@ def test_a_flipped_bit_makes_a_partition_uncleanable_and_costs_nothing(
     content[rng.randrange(len(content) - 200, len(content))] ^= 1 << rng.randrange(8)
     damaged.write_bytes(content)
     before = {path.name: path.read_bytes() for path in broker.segment_files(TOPIC)}
-    broker.expect_error("a partition cannot be cleaned, and is left as it is")
+    broker.expect_error("a partition cannot be cleaned and will be skipped")
     broker.start()
     with broker.client() as client:
         alter(client, cleanup_policy="compact")
-        broker.wait_for_log("a partition cannot be cleaned, and is left as it is")
+        broker.wait_for_log("a partition cannot be cleaned and will be skipped")
         assert {path.name: path.read_bytes() for path in broker.segment_files(TOPIC)} == before
         assert client.produce_batch(TOPIC, bytes(build_batch(records_of(KEYS, 30)))).error_code == 0
     uncleanable = [

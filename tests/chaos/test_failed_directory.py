@@ -121,7 +121,7 @@ def test_without_any_directory_left_the_broker_stops(tmp_path: Path) -> None:
             assert client.produce(TOPIC, [b"x"]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         wait_until(lambda: not broker.running, "the broker ends")
         assert broker.stop() == 1
-        assert broker.log_lines("it can no longer vouch for its data")
+        assert broker.log_lines("data integrity cannot be guaranteed")
     finally:
         broker.kill()
 

@@ -63,9 +63,9 @@ PATIENCE_S = 90.0
 FINISH_S = 600.0  # after many rounds much is left
 PAUSE_S = 0.03
 CUT_OFF = (  # what a broker says that loses its session, or ZooKeeper
-    "this broker is not registered any more",
+    "this broker is no longer registered",
     "no longer the controller",
-    "the controller is interrupted",
+    "the controller has lost the metadata store",
 )
 
 

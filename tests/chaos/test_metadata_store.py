@@ -15,7 +15,7 @@ def test_a_metadata_store_that_fails_for_a_while_is_claimed_again(start_broker: 
     disk = unless_missing(lambda: FaultyDisk.prepare(tmp_path, tmp_path / "metadata"))
     (tmp_path / "metadata").mkdir()
     broker = start_broker(overrides={"metadata.log.dir": str(tmp_path / "metadata")}, environment=disk.environment)
-    broker.expect_error("the controller is interrupted")
+    broker.expect_error("the controller has lost the metadata store")
     with broker.client() as client:
         assert client.create_topic(TOPIC) == ErrorCode.NONE
         disk.fail()

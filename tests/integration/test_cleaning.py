@@ -154,7 +154,7 @@ def test_what_is_younger_than_the_lag_stays(tmp_path: Path) -> None:
         pay(client, range(50))
         code, output, _ = compact(broker)
         assert code == 0
-        assert f"the last {50 * PEOPLE:,} offsets are not compacted yet: min.compaction.lag.ms" in output
+        assert f"the last {50 * PEOPLE:,} offsets are not compacted yet, because min.compaction.lag.ms" in output
         assert read(client)[0] == 50 * PEOPLE
 
 

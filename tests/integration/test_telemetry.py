@@ -158,7 +158,7 @@ def test_more_series_than_there_is_room_for(broker: ObservedBroker) -> None:
         assert len(pushed(broker)) == 500
         push_in_time(late, metrics_data(gauge("late", 1.0)))
         assert "kafka_client_late{}" not in pushed(broker)
-        assert broker.log_lines("metrics that a client pushed are left out")
+        assert broker.log_lines("dropped metrics that a client pushed")
         push_in_time(pushing, metrics_data(gauge("m1", 2.0)))
         push_in_time(late, metrics_data(gauge("late", 1.0)))
         assert pushed(broker) == {"kafka_client_m1{}": 2.0, "kafka_client_late{}": 1.0}

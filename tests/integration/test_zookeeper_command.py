@@ -91,7 +91,7 @@ def test_data_of_a_running_server_is_refused(tmp_path: Path) -> None:
     with command("--dir", tmp_path, "--port", str(free_port())) as process:
         said(process)
         done = run("kaspar", "zookeeper", "--dir", tmp_path, "--port", str(free_port()), "--heap", "96m")
-        sentence = f"kaspar: a ZooKeeper server already runs on the data in {tmp_path}/data\n"
+        sentence = f"kaspar: a ZooKeeper server is already running on the data in {tmp_path}/data\n"
         assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence)
         process.terminate()
         assert process.wait(SECONDS) == 0
@@ -107,7 +107,7 @@ def test_ensemble_serves_when_a_majority_runs(tmp_path: Path) -> None:
         for member, port in zip(members, ports, strict=True)
     ]
     with contextlib.ExitStack() as stack:
-        waits = "ZooKeeper waits for a majority of its ensemble.\n"
+        waits = "ZooKeeper is waiting for a majority of its ensemble.\n"
         first = stack.enter_context(command(files[0], "--id", "1"))
         assert said(first) == waits
         second = stack.enter_context(command(files[1], "--id", "2"))

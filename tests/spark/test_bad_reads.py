@@ -21,7 +21,7 @@ from tests.spark.topics import Topics
         ({"startingOffsets": "latest"}, "'startingOffsets' cannot be latest in a batch query"),
         ({"startingOffsets": '{"other":{"0":1}}'}, "must name every partition that is read"),
         ({"startingTimestamp": "99999999999999"}, "has timestamp 99999999999999 or a later one"),
-        ({"failOnDataLoss": "perhaps"}, "'failOnDataLoss' must be true or false, and 'perhaps' is not"),
+        ({"failOnDataLoss": "perhaps"}, "'failOnDataLoss' must be true or false, not 'perhaps'"),
         ({"kafka.ssl.truststore.location": "/x"}, "has no effect with kafka.security.protocol = PLAINTEXT"),
         ({"value.format": "xml"}, "xml"),
     ],

@@ -239,7 +239,7 @@ def test_a_dead_letter_topic_that_is_not_there_and_is_not_made_stops_the_query(
     topic = topics.create()
     topics.produce(topic, [b"{"])
     options = {"value_format": "json", "value_schema": "id INT", "deadLetterTopic": "not a topic"}
-    with pytest.raises(PySparkException, match="'not a topic' cannot be the name of a topic"):
+    with pytest.raises(PySparkException, match="'not a topic' is not a valid topic name"):
         read(spark, broker, topic, **options).collect()
 
 

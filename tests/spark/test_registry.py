@@ -141,7 +141,7 @@ def test_a_query_that_runs_reads_new_versions_and_puts_the_unreadable_aside(
     assert sorted(row["id"] for row in found.collect()) == [1, 2]
     reasons = [dict(letter.headers)["__connect.errors.exception.message"] for letter in topics.read(dead)]
     assert [reason.decode() for reason in reasons if reason is not None] == [
-        "it is not Avro of the given schema (it ends too early)",
+        "it is not Avro data of the given schema (it ends too early)",
         "unknown magic byte 112 in the value: it was not written by a serializer of a schema registry",
         "the registry does not know its schema 99999 (schema 99999 not found)",
         f"its schema {refund} cannot be read as the reader's schema: the record shop.Refund cannot be read as the "

@@ -1,7 +1,7 @@
 """What the ACLs allow: the decisions of Kafka's StandardAuthorizer, over an index that makes each a few look-ups.
 
-- A DENY that matches decides, whatever else matches; then an ALLOW; without either the answer is no, unless there is no
-  ACL at all for the resource and `allow.everyone.if.no.acl.found` is on.
+- A DENY that matches decides, whatever else matches; then an ALLOW; without either the request is denied, unless
+  there is no ACL at all for the resource and `allow.everyone.if.no.acl.found` is on.
 - An ACL matches a resource by its literal name, by a prefix of the name, or by the literal name `*`.
 - ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and ALTER_CONFIGS implies DESCRIBE_CONFIGS. DENY implies
   nothing.

@@ -1,4 +1,4 @@
-"""Child processes for work that strangers can make arbitrarily large: each request has limits of CPU time and memory.
+"""Child processes for untrusted work, which can be arbitrarily large: each request has limits of CPU time and memory.
 
 The parent has `LimitedProcesses`, of which a request that ends its process, or takes too long, raises TooMuch; the next
 one gets another process. A process is started when it is needed. The child calls `serve`: it ends when its standard
@@ -84,7 +84,7 @@ class _Process:
             # A process that ends because it is idle may do so just when it is asked.
             if status == 0 and not self._is_closing:
                 return self._ask_again(request, deadline_s)
-            log.warning("a helper process has ended", module=self._module, bytes=len(request), status=status)
+            log.warning("a helper process ended", module=self._module, bytes=len(request), status=status)
         except TimeoutError:
             self.end()
             log.warning("a helper process took too long", module=self._module, bytes=len(request))

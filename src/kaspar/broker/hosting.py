@@ -258,7 +258,7 @@ class Hosting:
                     self._logs.adopt(one, topic_id)
                 elif one.topic_id != topic_id:
                     raise KasparError(
-                        f"the folder of {topic_partition} belongs to another topic of that name: move it away"
+                        f"the folder of {topic_partition} belongs to another topic with that name: move it away"
                     )
                 found.append(one)
                 if config.flush_messages == 1 and one.unflushed_messages:
@@ -316,7 +316,7 @@ class Hosting:
         except StorageFailure as failure:
             self._failures.log_directory_failed(failure)
         except Refused as refusal:
-            log.warning("logs that have left cannot be removed yet", reason=refusal.message)
+            log.warning("logs of reassigned replicas cannot be removed yet", reason=refusal.message)
 
     async def _forget_left(self, hosted: HostedTopic, elsewhere: Collection[int]) -> None:
         gone = [hosted.partitions.pop(index) for index in elsewhere if index in hosted.partitions]

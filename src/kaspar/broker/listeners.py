@@ -12,7 +12,7 @@ from kaspar.config.endpoints import Endpoint
 from kaspar.metadata import AdvertisedEndpoint
 from kaspar.network.connection import RequestHandler
 from kaspar.network.listener import Callbacks, ConnectionLimits, Listener, SocketOptions
-from kaspar.network.strangers import Strangers
+from kaspar.network.unidentified_connections import UnidentifiedConnections
 from kaspar.quotas.connections import ConnectionRates
 from kaspar.quotas.rates import Windows
 
@@ -35,7 +35,7 @@ class Listeners:
         self._threads = threads
         self._failures = failures
         config = settings.config
-        self._strangers = Strangers(
+        self._unidentified = UnidentifiedConnections(
             config.kaspar_unauthenticated_max_connections, config.kaspar_unauthenticated_timeout_ms
         )
         self._limits = ConnectionLimits(
@@ -80,7 +80,7 @@ class Listeners:
                     malformed_requests=self._metrics.malformed_requests,
                     security=security,
                     rates=self.connection_rates,
-                    strangers=self._strangers,
+                    unidentified=self._unidentified,
                     between_brokers=len(config.endpoints) > 1 and self._is_between_brokers(endpoint),
                 )
             )

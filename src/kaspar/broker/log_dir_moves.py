@@ -150,7 +150,7 @@ class LogDirMoves:
             if partition.log.directory.path != path and topic_partition not in self._moves:
                 await self._begin(partition, path)
         except Refused as refusal:
-            log.warning("a replica is not moved", partition=topic_partition, path=path, reason=refusal.message)
+            log.warning("a replica cannot be moved", partition=topic_partition, path=path, reason=refusal.message)
             return refusal.code
         except StorageFailure as failure:
             self._failures.log_directory_failed(failure)
@@ -190,7 +190,7 @@ class LogDirMoves:
     async def _begin(self, partition: Partition, path: str) -> None:
         if any(directory.offline is not None for directory in self._logs.directories):
             # The copy may exist there.
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline: nothing is moved meanwhile")
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline: replica moves are paused")
         one = partition.log
         future = await self._threads.run_blocking(self._logs.create_future, one, path, one.config)
         if partition.log is one and not one.deleted and self._partitions.get(partition.topic_partition) is partition:
@@ -218,7 +218,7 @@ class LogDirMoves:
         while self._waiting and len(self._moves) - len(self._waiting) < most:
             topic_partition = next(iter(self._waiting))
             move = self._waiting.pop(topic_partition)
-            log.info("a replica moves to another log directory", partition=topic_partition, path=move.path)
+            log.info("moving a replica to another log directory", partition=topic_partition, path=move.path)
             self._tasks.spawn(self._run(move), name=f"move of {topic_partition}")
 
     async def release(self, partitions: Collection[Partition]) -> None:
@@ -267,7 +267,7 @@ class LogDirMoves:
             except StorageFailure as failure:
                 self._failures.log_directory_failed(failure)
             except KasparError as problem:  # no space, perhaps; or the log is gone, and with it the move
-                log.warning("a move waits", partition=move.partition.topic_partition, reason=str(problem))
+                log.warning("a move is waiting", partition=move.partition.topic_partition, reason=str(problem))
                 await move.pause(RETRY_PAUSE_S)
 
     # -- copying -------------------------------------------------------------------------------------------------------
@@ -371,7 +371,9 @@ class LogDirMoves:
         except StorageFailure as failure:
             self._failures.log_directory_failed(failure)
         except Refused as refusal:
-            log.warning("the log before its move is removed later", folder=old.folder, reason=refusal.message)
+            log.warning(
+                "the old log of a moved replica will be removed later", folder=old.folder, reason=refusal.message
+            )
         except Exception as problem:  # the edge of the task
             log.exception("a move failed because of a bug", partition=partition.topic_partition)
             self._failures.on_bug(problem)

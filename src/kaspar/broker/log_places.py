@@ -35,8 +35,8 @@ Recreate: TypeAlias = Callable[[str, uuid.UUID, Collection[int]], Awaitable[None
 """Called with the topic, its id, and the partitions whose logs were given up."""
 
 _WHAT_TO_DO = (
-    "bring its folder back and start the broker again, or set unclean.leader.election.enable=true for the topic to "
-    "give its records up and recreate it empty"
+    "restore its folder and restart the broker, or set unclean.leader.election.enable=true for the topic to give up "
+    "its records and recreate it empty"
 )
 
 
@@ -200,9 +200,7 @@ class LogPlaces:
                 reason = f"it may be in a log directory that is offline: {', '.join(offline)}"
             else:
                 lost.add(index)
-                reason = (
-                    f"it was in {self._describe(one, place)}, and it is not found in any log directory: {_WHAT_TO_DO}"
-                )
+                reason = f"it was in {self._describe(one, place)}, and is not in any log directory now: {_WHAT_TO_DO}"
             log.error("a partition has no log", partition=one, reason=reason)
         return unseen, lost
 
@@ -210,17 +208,17 @@ class LogPlaces:
         if directory is None and (vanished := self._logs.vanished.get(partition)) is not None:
             return vanished
         if directory is None:
-            return f"a log directory that is not in log.dirs any more, perhaps {', '.join(self.away.values())}"
+            return f"a log directory that is no longer in log.dirs, perhaps {', '.join(self.away.values())}"
         path = self._logs.directory_ids.get(directory)
         if path is not None:
             return path
         place = f"the log directory with the id {uuid_to_text(directory)}"
         path = self.away.get(directory)
         if path is None:
-            return f"{place}, whose path is not known"
+            return f"{place}, whose path is unknown"
         if path in self._logs.directory_ids.values():
-            return f"{place}, in whose place at {path} there is a new one"
-        return f"{place} at {path}, which is not in log.dirs any more"
+            return f"{place}, which was replaced at {path} by a new one"
+        return f"{place} at {path}, which is no longer in log.dirs"
 
     def give_up(self, topic: str, topic_id: uuid.UUID, lost: Collection[int], recreate: Recreate) -> None:
         """Give lost logs up, and then recreate them. Not awaited, for the same reason as `report`."""
@@ -233,12 +231,12 @@ class LogPlaces:
             places = tuple((topic_id, index) for index in sorted(lost))
             reply = await self._controller.submit(LogsLost(self._broker_id, places))
         except Refused as refusal:
-            log.warning("lost logs stay as they are for now", topic=topic, reason=refusal.message)
+            log.warning("lost logs cannot be recreated now", topic=topic, reason=refusal.message)
         else:
             given_up = {index for _, index in reply}
             if given_up:
                 partitions = sorted(given_up)
-                log.warning("lost logs are recreated, empty, in a new leader epoch", topic=topic, partitions=partitions)
+                log.warning("recreating lost logs, empty, in a new leader epoch", topic=topic, partitions=partitions)
                 await recreate(topic, topic_id, given_up)
         finally:
             self._giving_up.discard(topic_id)

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kaspar.base.ids import BrokerId
-from kaspar.broker.cluster.signs_of_life import has_ended
+from kaspar.broker.cluster.liveness import has_ended
 from kaspar.broker.services import Tasks
 from kaspar.metadata.image import BrokerRegistration
 from kaspar.metadata.images import ImageChange, ImageSource

@@ -88,7 +88,7 @@ class Peers:
                 connection = await self._connect(host, port, client_id=self._client_id)
             if self._closed:
                 connection.abort()
-                raise ConnectionAbortedError("this broker stops")
+                raise ConnectionAbortedError("this broker is stopping")
             self._connections[broker_id] = epoch, connection
             return connection
 

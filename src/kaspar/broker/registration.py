@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kaspar.base.ids import BrokerId
-from kaspar.broker.cluster.signs_of_life import has_ended
+from kaspar.broker.cluster.liveness import has_ended
 from kaspar.broker.listeners import Listeners
 from kaspar.broker.services import CurrentSettings
 from kaspar.controller import register_broker

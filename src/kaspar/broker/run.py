@@ -67,7 +67,7 @@ async def _serve(settings: BrokerSettings, ready: Callable[[Broker], None]) -> i
         await asyncio.wait((stop_asked, started.failure), return_when=asyncio.FIRST_COMPLETED)
         stop_asked.cancel()
         if started.failure.done():
-            log.error("the broker stops: it can no longer vouch for its data", reason=started.failure.result())
+            log.error("stopping: data integrity cannot be guaranteed", reason=started.failure.result())
             return 1
         return 0
     finally:

@@ -54,8 +54,8 @@ class Broker(Parts):
         """Return when clients are served. Raises KasparError with a sentence where that cannot be."""
         if sys.flags.optimize:
             raise KasparError(
-                "Python runs with -O or PYTHONOPTIMIZE, which removes the assertions that stop a broker before it "
-                "harms its data: start it without"
+                "Python runs with -O or PYTHONOPTIMIZE, which removes the assertions that protect the broker's "
+                "data: start it without"
             )
         started = time.perf_counter()
         self.state = BrokerState.STARTING
@@ -185,7 +185,7 @@ class Broker(Parts):
         if self._http is not None and address is not None:
             self._http.start()
             if self.config.kaspar_http_authentication == "none" and not is_loopback(address[0]):
-                log.warning("the HTTP pages are open to other machines, without authentication", host=address[0])
+                log.warning("the HTTP pages are reachable from other machines without authentication", host=address[0])
             log.info("metrics are served", address=f"{address[0]}:{self._http.port}")
 
     # -- stopping ----------------------------------------------------------------------------------------------------

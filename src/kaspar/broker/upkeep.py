@@ -102,9 +102,9 @@ class Upkeep:
         except StorageFailure as failure:
             self._failures.log_directory_failed(failure)
         except Refused as refusal:
-            log.warning("upkeep could not be done now", what=name, reason=refusal.message)
+            log.warning("a maintenance task could not be done now", what=name, reason=refusal.message)
         except Exception as problem:
-            log.exception("upkeep failed because of a bug", what=name)
+            log.exception("a maintenance task failed because of a bug", what=name)
             self._failures.on_bug(problem)
         return None
 

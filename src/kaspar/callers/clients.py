@@ -1,4 +1,4 @@
-"""Makes a service's Kafka clients: librdkafka's for records, the wire client for administration."""
+"""Creates a service's Kafka clients: librdkafka's for records, the wire client for administration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields

@@ -67,7 +67,7 @@ EXAMPLE: Final = Identity("caller", Scheme.BASIC, "secret")
 
 
 class NoCredentials(KasparError):
-    """A caller has authenticated in a way that cannot be passed on to a broker."""
+    """A caller has authenticated in a way that cannot be propagated to a broker."""
 
 
 def identity_of(caller: Caller, *, propagate: bool) -> Identity:
@@ -76,7 +76,7 @@ def identity_of(caller: Caller, *, propagate: bool) -> Identity:
         return SERVICE
     if caller.scheme in (Scheme.BASIC, Scheme.BEARER) and caller.credentials is not None:
         return Identity(caller.name, caller.scheme, caller.credentials)
-    raise NoCredentials("The request has no credentials that a broker could check.")
+    raise NoCredentials("The request has no credentials that can be passed to a broker.")
 
 
 def check_propagation(properties: Mapping[str, str]) -> None:

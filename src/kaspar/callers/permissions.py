@@ -1,7 +1,7 @@
-"""What a caller may do with the cluster, as the broker's authorizer says.
+"""What a caller may do with the cluster, by the broker's authorizer.
 
-Pipelines, findings and what the monitor sees are no resources of Kafka's. Who may see them, and change them, follows
-from the rights that the caller has on the cluster.
+Pipelines, findings and the monitor's observations are not Kafka resources. Whether a caller may see and change them
+follows from the caller's rights on the cluster.
 """
 
 from kaspar.acls.acl import AclOperation

@@ -12,7 +12,8 @@ class IdentitySettings(Settings):
         BOOLEAN,
         False,
         importance=Importance.HIGH,
-        doc="Whether requests reach brokers with the caller's own credentials: the name and password of `BASIC` by the "
+        doc="Whether requests are sent to brokers with the caller's own credentials: the name and password of "
+        "`BASIC` by the "
         "mechanism of `client.sasl.mechanism`, the token of `BEARER` by OAUTHBEARER. Needs `client.security.protocol` "
         "of SASL_SSL or SASL_PLAINTEXT.",
     )
@@ -20,8 +21,8 @@ class IdentitySettings(Settings):
         INT,
         50,
         at_least(1),
-        doc="For how many callers Kafka clients are kept, if identities are propagated. Those that were not used for "
-        "longest are closed first.",
+        doc="The number of callers for which Kafka clients are kept if identities are propagated. The least "
+        "recently used are closed first.",
     )
 
 

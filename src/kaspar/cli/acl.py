@@ -1,4 +1,4 @@
-"""`kaspar acl`: who may do what."""
+"""`kaspar acl`: lists, adds and removes ACLs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Selection:
         found = []
         for word in ",".join(self.operations).replace("-", "_").upper().split(","):
             if word in ("UNKNOWN", "ANY") or (word and word not in AclOperation.__members__):
-                raise WrongUsage(f"there is no operation {word.lower()}: 'kaspar acl --help' names them")
+                raise WrongUsage(f"unknown operation {word.lower()}: 'kaspar acl --help' lists them")
             if word:
                 found.append(AclOperation[word])
         return found
@@ -68,28 +68,30 @@ class Selection:
 def _selection_options(function: Callable[..., R]) -> Callable[..., R]:
     several: dict[str, Any] = {"multiple": True, "metavar": "NAME"}
     for option in (
-        click.option("--deny", is_flag=True, help="ACLs that deny, instead of those that allow."),
-        click.option("--host", metavar="ADDRESS", help="From where (default of add: anywhere)."),
-        click.option("--prefix", is_flag=True, help="The names are prefixes."),
+        click.option("--deny", is_flag=True, help="Deny instead of allow."),
+        click.option("--host", metavar="ADDRESS", help="Client host (default for add: any)."),
+        click.option("--prefix", is_flag=True, help="Treat the names as prefixes."),
         click.option("--cluster", is_flag=True, help="The cluster itself."),
         click.option("--delegation-token", "tokens", help="Delegation tokens.", **several),
         click.option("--transactional-id", "transactional_ids", help="A transactional id; may be repeated.", **several),
-        click.option("--group", "groups", help="A group; may be repeated. '*' is all.", **several),
+        click.option("--group", "groups", help="A group; may be repeated. '*' is every group.", **several),
         click.option(
             "--topic",
             "topics",
-            help="A topic; may be repeated. '*' is all.",
+            help="A topic; may be repeated. '*' is every topic.",
             shell_complete=complete_topics,
             **several,
         ),
-        click.option("--operation", "operations", multiple=True, metavar="NAME,NAME", help="What; may be repeated."),
+        click.option(
+            "--operation", "operations", multiple=True, metavar="NAME,NAME", help="An operation; may be repeated."
+        ),
         click.option(
             "--principal",
             "principals",
             multiple=True,
             metavar="NAME",
             callback=lambda context, parameter, names: [_principal(name) for name in names],
-            help="Who: alice, or User:alice; may be repeated. '*' is everybody.",
+            help="A principal: alice or User:alice; may be repeated. '*' is everyone.",
         ),
     ):
         function = option(function)
@@ -102,20 +104,20 @@ def _principal(name: str) -> str:
 
 @click.group("acl", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show and change ACLs: who may do what with topics, groups and the cluster."""
+    """List, add and remove ACLs for topics, groups and the cluster."""
 
 
 @command.command("list", epilog=_EXAMPLES)
 @_selection_options
 @common_options
 def list_acls(session: Session, /, **given: Any) -> None:
-    """List ACLs: all, or those that the options select."""
+    """List ACLs: all, or those that match the options."""
     from kaspar.client.admin.acls import describe_acls
 
     filters = _filters(Selection(**given))
     with session.admin() as admin:
         found = {acl for each in filters for acl in describe_acls(admin, each)}
-    session.output.table(_COLUMNS, [_row(acl) for acl in sorted(found)], empty="There are no such ACLs.")
+    session.output.table(_COLUMNS, [_row(acl) for acl in sorted(found)], empty="No matching ACLs.")
 
 
 @command.command("add", epilog=_EXAMPLES)
@@ -129,7 +131,7 @@ def add(session: Session, /, **given: Any) -> int:
     selection = Selection(**given)
     operations = selection.parsed_operations()
     if not selection.principals or not operations or not selection.resources():
-        raise WrongUsage("--principal, --operation and a resource (--topic, --group, --cluster ...) are needed")
+        raise WrongUsage("--principal, --operation and a resource (--topic, --group, --cluster ...) are required")
     permission = AclPermissionType.DENY if selection.deny else AclPermissionType.ALLOW
     acls = [
         Acl(
@@ -157,17 +159,17 @@ def add(session: Session, /, **given: Any) -> int:
 @yes_option
 @common_options
 def remove(session: Session, /, yes: bool, **given: Any) -> int:
-    """Remove all ACLs that the options select."""
+    """Remove all ACLs that match the options."""
     from kaspar.client.admin.acls import delete_acls, describe_acls
 
     selection = Selection(**given)
     if not (selection.principals or selection.resources()):
-        raise WrongUsage("name a --principal or a resource (--topic, --group, --cluster ...)")
+        raise WrongUsage("a --principal or a resource (--topic, --group, --cluster ...) is required")
     filters = _filters(selection)
     with session.admin() as admin:
         found = {acl for each in filters for acl in describe_acls(admin, each)}
         if not found:
-            session.output.table(_COLUMNS, [], empty="There are no such ACLs.")
+            session.output.table(_COLUMNS, [], empty="No matching ACLs.")
             return 0
         confirm("\n".join([*map(_sentence, sorted(found)), f"Remove these {len(found)} ACLs?"]), yes=yes)
         results = delete_acls(admin, filters)

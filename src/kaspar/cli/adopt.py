@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\
 examples:
   kaspar metadata adopt server.properties --dry-run
-  kaspar metadata adopt server.properties --yes        even if something is not taken over
+  kaspar metadata adopt server.properties --yes        even if something cannot be imported
   kaspar metadata adopt server.properties --undo       before a broker is started there
 
-exit codes: 0 if all is done, 1 if it is refused or was interrupted; run it again, and it continues
+exit codes: 0 on success, 1 if refused or interrupted; an interrupted run continues when run again
 """
 
 
@@ -44,9 +44,9 @@ async def _run(adoption: "Adoption", options: AdoptOptions) -> None:
     with adoption.locked():
         if options.undo:
             await adoption.undo()
-            print(f"{adoption.metadata_log} is Kafka's again, as it was: start Kafka.")
+            print(f"{adoption.metadata_log} is restored for Kafka: Kafka can be started again.")
         elif await adoption.is_done():
-            print("The folder was adopted before: start the broker.")
+            print("The folder is already adopted: start the broker.")
         else:
             await _adopt(adoption, options)
 
@@ -55,12 +55,12 @@ async def _adopt(adoption: "Adoption", options: AdoptOptions) -> None:
     plan = adoption.plan()
     print(f"Found {_summary(plan.image)}.")
     _print_list("To know:", plan.notes)
-    _print_list("Not taken over:", plan.losses)
+    _print_list("Not imported:", plan.losses)
     _print_list("Not possible:", plan.obstacles)
     if plan.obstacles:
-        raise KasparError("the folder cannot be adopted, and nothing was changed")
+        raise KasparError("the folder cannot be adopted; nothing was changed")
     if options.dry_run:
-        print("It can be adopted. Nothing was changed.")
+        print("The folder can be adopted. Nothing was changed.")
         return
     if plan.losses and not options.yes:
         raise KasparError("nothing was changed. To adopt the folder without these, add --yes")
@@ -70,9 +70,7 @@ async def _adopt(adoption: "Adoption", options: AdoptOptions) -> None:
 async def _carry_out(adoption: "Adoption", plan: "AdoptionPlan", options: AdoptOptions) -> None:
     await adoption.carry_out(plan)
     print(f"Adopted. Start the broker: kaspar broker {options.file}")
-    print(
-        "Do not start Kafka on this folder any more. As long as the broker has not been started, --undo gives it back."
-    )
+    print("Do not start Kafka on this folder again. Until the broker is started, --undo restores it.")
 
 
 def _print_list(title: str, lines: tuple[str, ...]) -> None:

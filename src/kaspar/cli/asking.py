@@ -1,4 +1,4 @@
-"""What commands ask and show on a terminal: a confirmation before destructive work, a bar while long work lasts."""
+"""Terminal interaction: confirmation before destructive changes, and a progress bar for long ones."""
 
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def yes_option(function: Callable[..., T]) -> Callable[..., T]:
-    return click.option("-y", "--yes", is_flag=True, help="Do not ask; without a terminal nothing is asked anyway.")(
-        function
-    )
+    return click.option(
+        "-y", "--yes", is_flag=True, help="Do not ask for confirmation. Without a terminal there is no prompt."
+    )(function)
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -26,7 +26,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def with_progress(items: Collection[T], description: str) -> Iterator[T]:
-    """The items, with a bar on the terminal that moves with each."""
+    """The items, with a progress bar on the terminal."""
     if not sys.stderr.isatty() or len(items) < 2:
         yield from items
         return
@@ -37,13 +37,13 @@ def with_progress(items: Collection[T], description: str) -> Iterator[T]:
 
 
 def in_batches(items: Collection[T], size: int) -> list[list[T]]:
-    """So many at a time, for requests with a bar."""
+    """In chunks of this size, for requests with a progress bar."""
     all_items = list(items)
     return [all_items[start : start + size] for start in range(0, len(all_items), size)]
 
 
 def secret_option(prompt: str) -> Callable[[Any], Any]:
-    """A password: asked for on a terminal, or one line of standard input, so it appears in no list of processes."""
+    """A password, prompted for on a terminal or read from standard input, so that it is not in the process list."""
 
     def read(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if context.resilient_parsing:
@@ -55,13 +55,15 @@ def secret_option(prompt: str) -> Callable[[Any], Any]:
             return password
         line = sys.stdin.readline().rstrip("\n")
         if not line:
-            raise click.UsageError("a password is needed: one line of standard input, or --password", context)
+            raise click.UsageError(
+                "a password is required: pass it as one line of standard input, or with --password", context
+            )
         return line
 
     return click.option(
         "--password",
         metavar="PASSWORD",
         callback=read,
-        help="The password. Better not on the command line: without it a terminal asks, otherwise it is the first line "
-        "of standard input.",
+        help="The password. Avoid passing it on the command line: by default it is prompted for, or read from the "
+        "first line of standard input.",
     )

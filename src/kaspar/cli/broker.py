@@ -22,7 +22,7 @@ _RUN: Final = "run"
 
 
 class _RunsABroker(Group):
-    """Anything that is not a command is the arguments of `run`."""
+    """Arguments that do not start with a command are passed to `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_about_group = bool(args) and (args[0] in ctx.help_option_names or self.get_command(ctx, args[0]) is not None)

@@ -42,7 +42,7 @@ def list_brokers(session: Session) -> None:
 @click.argument("broker_id", metavar="ID", type=int, shell_complete=complete_brokers)
 @common_options
 def describe(session: Session, broker_id: int) -> None:
-    """Show a broker: its address, its log directories, and settings that do not have their default."""
+    """Show a broker: its address, log directories and non-default settings."""
     from kaspar.cli.cluster import BROKER_COLUMNS, broker_rows, described
 
     with session.admin() as admin:
@@ -68,7 +68,7 @@ def describe(session: Session, broker_id: int) -> None:
 @click.argument("broker_ids", metavar="[ID]...", nargs=-1, type=int, shell_complete=complete_brokers)
 @common_options
 def log_dirs(session: Session, broker_ids: Sequence[int]) -> None:
-    """Show the log directories of brokers: how many replicas are in them, and how much space."""
+    """Show the log directories of brokers: replicas and space used."""
     from kaspar.cli.cluster import described
 
     with session.admin() as admin:
@@ -83,7 +83,7 @@ def _check(cluster: "ClusterDescription", broker_ids: Sequence[int]) -> None:
     there = [node.node_id for node in cluster.nodes]
     for broker_id in broker_ids:
         if broker_id not in there:
-            raise NotFound(f"there is no broker {broker_id} (there are: {', '.join(map(str, there))})")
+            raise NotFound(f"there is no broker {broker_id} (brokers: {', '.join(map(str, there))})")
 
 
 def _log_dir_rows(admin: "Admin", broker_id: int) -> list[Row]:

@@ -17,7 +17,7 @@ examples:
   kaspar certs                                       a CA and a broker's certificate for localhost, in ./certs
   kaspar certs --host kafka1.example.com --client alice --client bob
   kaspar certs --name zookeeper --host zk1.example.com    a ZooKeeper server's, by the same CA
-  kaspar certs --client carol                        one more client; the CA and what is there are kept
+  kaspar certs --client carol                        one more client; the CA and existing certificates are kept
 """
 
 
@@ -45,9 +45,9 @@ examples:
 @click.option("--client", "clients", multiple=True, metavar="NAME", help="A client's certificate; may be repeated.")
 @click.option("--password", help="Also write PKCS #12 stores (.p12) with this password.")
 def command(folder: Path, hosts: Sequence[str], name: str, clients: Sequence[str], password: str | None) -> None:
-    """Make a certificate authority and certificates for brokers and clients. What exists is kept. Each certificate is
-    written as PEM (key and chain) and, with --password, as PKCS #12. For test clusters and small ones: anyone with
-    ca.key can make certificates for anybody."""
+    """Create a certificate authority and certificates for brokers and clients. Existing files are kept. Each
+    certificate is written as PEM (key and chain) and, with --password, as PKCS #12. For small and test clusters: anyone
+    with ca.key can issue certificates for any name."""
     _make(folder, name, list(hosts) or ["localhost", "127.0.0.1"], list(clients), password)
 
 
@@ -56,7 +56,7 @@ def _make(folder: Path, server: str, hosts: list[str], clients: list[str], passw
 
     for name in (server, *clients):
         if not name or "/" in name or name == "ca" or (name in clients and name in ("broker", server)):
-            raise KasparError(f"{name!r} cannot be the name of a certificate's files")
+            raise KasparError(f"{name!r} is not a valid name for a certificate's files")
     folder.mkdir(parents=True, exist_ok=True)
     authority = load_or_make_authority(folder, print)
     if not (folder / f"{server}.pem").exists():
@@ -79,7 +79,9 @@ def _write_issued(folder: Path, issued: "Issued", password: str | None) -> None:
 
 
 def _explain_server(folder: Path, server: str) -> None:
-    print(f"\n{folder}/{server}.pem has the key and the certificate of {server}. Its clients trust {folder}/ca.pem.")
+    print(
+        f"\n{folder}/{server}.pem contains the key and the certificate of {server}. Clients must trust {folder}/ca.pem."
+    )
 
 
 def _explain(folder: Path, clients: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`kaspar cluster`: a cluster as a whole, and whether all is well with it."""
+"""`kaspar cluster`: shows a cluster's brokers, health, metadata and quorum."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = """\
 examples:
   kaspar cluster info
-  kaspar cluster health                     exit code 0 if all is well, 1 otherwise
+  kaspar cluster health                     exit code 0 if healthy, 1 otherwise
   kaspar cluster metadata --json
 """
 BROKER_COLUMNS: Final = [
@@ -35,7 +35,7 @@ BROKER_COLUMNS: Final = [
 
 @click.group("cluster", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show a cluster: its brokers, its health, its metadata and its quorum of controllers."""
+    """Show a cluster: its brokers, health, metadata and controller quorum."""
 
 
 @command.command("info", epilog="Example: kaspar cluster info -b localhost:9092")
@@ -55,7 +55,7 @@ def info(session: Session) -> None:
 
 
 def described(admin: "Admin") -> "ClusterDescription":
-    """With brokers that are registered and do not serve, if the cluster reports them."""
+    """Includes registered brokers that are fenced, if the cluster reports them."""
     from kaspar.client.admin.cluster import describe_with_fenced
 
     return describe_with_fenced(admin)
@@ -82,8 +82,8 @@ def _controller(cluster: "ClusterDescription") -> str:
 @command.command("health", epilog="Example: kaspar cluster health || alert")
 @common_options
 def health(session: Session) -> int:
-    """Say whether all is well: every broker serves, every partition has a leader and all its replicas in sync. The exit
-    code is 0 if so, and 1 otherwise."""
+    """Check that every broker is serving and that every partition has a leader and all replicas in sync. The exit code
+    is 0 if the cluster is healthy, 1 otherwise."""
     with session.admin() as admin:
         cluster = described(admin)
         topics = _all_topics(admin)
@@ -131,7 +131,7 @@ def _some(names: list[str], most: int = 10) -> str:
 @command.command("metadata", epilog="Example: kaspar cluster metadata --json | jq '.topics | length'")
 @common_options
 def metadata(session: Session) -> None:
-    """Show the brokers and all topics, also internal ones."""
+    """Show the brokers and all topics, including internal ones."""
     from kaspar.cli.topic import TOPIC_COLUMNS, topic_row
 
     with session.admin() as admin:
@@ -161,8 +161,8 @@ def _all_topics(admin: "Admin") -> "list[TopicDescription]":
 @command.command("quorum", epilog="Example: kaspar cluster quorum")
 @common_options
 def quorum(session: Session) -> None:
-    """Show the controllers that keep the metadata of an Apache Kafka cluster (KRaft), and how far each is. Kaspar keeps
-    it in a file or in ZooKeeper, and shows the broker that writes it as the only voter."""
+    """Show the controller quorum of an Apache Kafka cluster (KRaft) and the lag of each member. Kaspar stores metadata
+    in a file or in ZooKeeper, and shows the controller as the only voter."""
     from kaspar.client.admin.quorum import describe_quorum
 
     with session.admin() as admin:

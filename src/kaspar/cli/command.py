@@ -1,4 +1,4 @@
-"""How `kaspar` and its groups look: help with examples as they are written, and commands loaded when used."""
+"""The click classes of `kaspar` and its groups: help that keeps examples verbatim, and commands loaded on first use."""
 
 import importlib
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 ALIASES: Mapping[str, str] = {"ls": "list", "rm": "delete"}
-"""Other names for the commands of a group, for fingers that are used to them. Help does not show them."""
+"""Aliases for the commands of a group. Help does not show them."""
 
 
 class Command(click.Command):
@@ -23,7 +23,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands of one thing, such as `kaspar topic`. Without a command it prints its help, and the exit code is 2."""
+    """A group of commands, such as `kaspar topic`. Without a command it prints its help and exits with 2."""
 
     command_class = Command
     group_class = type
@@ -42,7 +42,7 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(f"there is no command '{ctx.command_path} {args[0]}'{self._similar(ctx, args[0])}")
+            ctx.fail(f"unknown command '{ctx.command_path} {args[0]}'{self._similar(ctx, args[0])}")
         return super().resolve_command(ctx, args)
 
     def _similar(self, ctx: click.Context, name: str) -> str:
@@ -56,12 +56,12 @@ class Group(click.Group):
 
 
 class Entry(NamedTuple):
-    """A command that is imported when it is used."""
+    """A command that is imported on first use."""
 
     module: str
-    """Has the click command under the name `command`."""
+    """The module that defines the click command, named `command`."""
     help: str
-    """One line for the list of commands, which imports none of them."""
+    """One line for the list of commands, so that listing imports none of them."""
 
 
 class LazyGroup(Group):

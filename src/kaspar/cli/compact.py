@@ -1,4 +1,4 @@
-"""`kaspar compact TOPIC`: makes the brokers compact a topic now, and shows the progress and the result.
+"""`kaspar compact TOPIC`: has the brokers compact a topic now, and shows the progress and the result.
 
 The brokers do the work: the command starts it and polls its progress. Ending the command does not end the work.
 """
@@ -47,9 +47,9 @@ Progress = dict[int, "CompactTopicsPartitionResult"]
     "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop waiting after this time (default: no limit)."
 )
 def command(session: Session, topic: str, partitions: Sequence[int] | None, timeout_s: float | None) -> int:
-    """Compact TOPIC now, whatever its dirty ratio: only the last record of each key is kept. Its cleanup.policy must
-    contain compact. Records that min.compaction.lag.ms or an open transaction protects are kept too, and tombstones
-    until delete.retention.ms has passed. Shows the size before and after. Ctrl-C ends the command, not the
+    """Compact TOPIC now, regardless of its dirty ratio: only the last record of each key is kept. Its cleanup.policy
+    must include compact. Records protected by min.compaction.lag.ms or an open transaction are kept, and so are
+    tombstones until delete.retention.ms has passed. Shows the size before and after. Ctrl-C ends the command, not the
     compaction."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     view = _View(topic)
@@ -167,8 +167,8 @@ def _notes(topic: str, begun: Progress) -> Iterable[str]:
         waiting = one.log_end_offset - one.target_offset
         if one.error_code == ErrorCode.NONE and waiting > 0:
             yield (
-                f"{topic}-{index}: the last {waiting:,} offsets are not compacted yet: min.compaction.lag.ms has not "
-                "passed, or a transaction is open"
+                f"{topic}-{index}: the last {waiting:,} offsets are not compacted yet, because min.compaction.lag.ms "
+                "has not passed or a transaction is open"
             )
 
 
@@ -178,7 +178,7 @@ def _problems(topic: str, now: Progress) -> Iterable[str]:
         if one.error_code != ErrorCode.NONE:
             same[one.error_message or ErrorCode(one.error_code).name].append(index)
         elif _is_open(one):
-            same["not done in time; the broker continues compacting"].append(index)
+            same["timed out; the broker continues compacting"].append(index)
     for sentence, indexes in same.items():
         yield f"{_named(topic, indexes, now)}: {sentence}"
 

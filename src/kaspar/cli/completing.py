@@ -1,4 +1,4 @@
-"""Names that a shell completes by asking the cluster. A cluster that does not respond at once has none."""
+"""Shell completion of names in the cluster. A cluster that does not respond quickly yields no completions."""
 
 import contextlib
 from collections.abc import Callable

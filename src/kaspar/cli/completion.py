@@ -1,4 +1,4 @@
-"""`kaspar completion`: the script with which a shell completes commands, options and names of topics."""
+"""`kaspar completion`: prints the shell completion script."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ examples:
 @click.command("completion", cls=Command, epilog=_EXAMPLES)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the script that makes SHELL complete the commands and options of kaspar, and names of topics, groups and
+    """Print the completion script for SHELL. It completes commands, options, and names of topics, groups and
     profiles."""
     from click.shell_completion import get_completion_class
 

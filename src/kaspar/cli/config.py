@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = """\
 examples:
-  kaspar config list                                     which resources have settings
+  kaspar config list                                     resources that have settings
   kaspar config list topic/orders                        all settings of a topic
   kaspar config get topic/orders retention.ms            one value, for scripts
   kaspar config set topic/orders retention.ms=3600000 cleanup.policy=compact
@@ -59,7 +59,7 @@ _RESOURCE: Final = click.argument("resource", metavar="RESOURCE", shell_complete
 
 @command.command("list", epilog=_EXAMPLES)
 @click.argument("resource", required=False, metavar="[RESOURCE]", shell_complete=_complete)
-@click.option("--changed", is_flag=True, help="Only settings that do not have their default.")
+@click.option("--changed", is_flag=True, help="Only non-default settings.")
 @common_options
 def list_configs(session: Session, resource: str | None, changed: bool) -> None:
     """List all settings of RESOURCE; without one, the topics, brokers and others that have settings."""
@@ -82,7 +82,7 @@ def list_configs(session: Session, resource: str | None, changed: bool) -> None:
         if not changed or entry.source is not ConfigSource.DEFAULT_CONFIG
     ]
     columns = [Column("name", "SETTING"), Column("value", "VALUE"), Column("source", "SOURCE")]
-    session.output.table(columns, rows, empty=f"{resource} has no settings of its own.")
+    session.output.table(columns, rows, empty=f"{resource} has no non-default settings.")
 
 
 def _list_resources(session: Session) -> None:
@@ -103,12 +103,12 @@ def _list_resources(session: Session) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @common_options
 def get(session: Session, resource: str, names: Sequence[str]) -> None:
-    """Print the values of settings: one a line, or with --json and --yaml by their names."""
+    """Print the values of settings: one per line, or by name with --json and --yaml."""
     with session.admin() as admin:
         entries = _entries(admin, parse_resource(resource), resource)
     for name in names:
         if name not in entries:
-            raise NotFound(f"{resource} has no setting {name}: 'kaspar config list {resource}' shows all")
+            raise NotFound(f"{resource} has no setting {name}: 'kaspar config list {resource}' lists them all")
     if not session.output.is_text:
         session.output.value({name: entries[name].value for name in names})
         return
@@ -119,8 +119,8 @@ def get(session: Session, resource: str, names: Sequence[str]) -> None:
 @command.command("set", epilog=_EXAMPLES)
 @_RESOURCE
 @click.argument("pairs_given", nargs=-1, required=True, metavar="NAME=VALUE...")
-@click.option("--append", is_flag=True, help="Add the values to settings that are lists, instead of replacing them.")
-@click.option("--dry-run", is_flag=True, help="Only check whether the brokers accept it.")
+@click.option("--append", is_flag=True, help="Append the values to list settings instead of replacing them.")
+@click.option("--dry-run", is_flag=True, help="Only validate the change.")
 @common_options
 def set_configs(session: Session, resource: str, pairs_given: Sequence[str], append: bool, dry_run: bool) -> int:
     """Change settings."""
@@ -136,7 +136,7 @@ def set_configs(session: Session, resource: str, pairs_given: Sequence[str], app
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @common_options
 def unset(session: Session, resource: str, names: Sequence[str]) -> int:
-    """Give settings their defaults."""
+    """Reset settings to their defaults."""
     from kaspar.client.admin.configs import ConfigChange, ConfigOperation
 
     changes = [ConfigChange(name, ConfigOperation.DELETE) for name in names]
@@ -166,7 +166,8 @@ def _entries(admin: "Admin", which: "ConfigResource", text: str) -> "dict[str, C
 
 
 def _check_broker(admin: "Admin", which: "ConfigResource") -> None:
-    """Settings of a broker are asked of that broker: the call would wait for one that does not exist."""
+    """A broker's settings are read from that broker: for one that does not exist, the call would wait until its
+    timeout."""
     from kaspar.client.admin.cluster import describe_cluster
     from kaspar.client.admin.configs import ResourceType
 
@@ -174,7 +175,7 @@ def _check_broker(admin: "Admin", which: "ConfigResource") -> None:
         return
     there = [str(node.node_id) for node in describe_cluster(admin).nodes]
     if which.name not in there:
-        raise NotFound(f"there is no broker {which.name} (there are: {', '.join(there)})")
+        raise NotFound(f"there is no broker {which.name} (brokers: {', '.join(there)})")
 
 
 def parse_resource(text: str) -> "ConfigResource":

@@ -26,9 +26,9 @@ examples:
 @override_option
 def command(file: Path | None, overrides: Sequence[str]) -> int:
     """Run the web console until SIGTERM or Ctrl-C: brokers, topics, messages, groups, schemas, pipelines and more in a
-    browser. FILE has its settings (docs/reference/console-settings.md). It listens on the loopback address unless they
-    say otherwise; with a log-in, the brokers' ACLs decide what each user sees and changes. Works with Kaspar and Apache
-    Kafka clusters, and starts before they do. Needs kaspar[console]."""
+    browser. FILE has its settings (docs/reference/console-settings.md). It listens on the loopback address by default;
+    with a log-in, the brokers' ACLs decide what each user can see and change. Works with Kaspar and Apache Kafka
+    clusters, and can be started before them. Needs kaspar[console]."""
     from kaspar.services.start_command import start
 
     return start("console", file, overrides)

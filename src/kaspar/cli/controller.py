@@ -1,4 +1,4 @@
-"""`kaspar controller`: which broker is the controller of a cluster, and moving that to another one."""
+"""`kaspar controller`: shows the controller of a cluster, or moves it to another broker."""
 
 import time
 from typing import TYPE_CHECKING, Final
@@ -23,13 +23,13 @@ _NO_CONTROLLER: Final = -1
     epilog="Example: kaspar controller --move --to 3 --bootstrap-server localhost:9092",
 )
 @cluster_options
-@click.option("--move", is_flag=True, help="Make another broker the controller.")
-@click.option("--to", type=int, metavar="ID", help="With --move: which one (default: any other).")
+@click.option("--move", is_flag=True, help="Move the controller to another broker.")
+@click.option("--to", type=int, metavar="ID", help="With --move: the new controller (default: any other broker).")
 def command(session: Session, move: bool, to: int | None) -> None:
-    """Show which broker is the controller of a cluster. With --move it resigns, and another broker takes its place,
-    within a second: clients go on, and topics can be changed again from then on."""
+    """Show which broker is the controller of a cluster. With --move the controller resigns and another broker takes
+    over within a second. Clients are not interrupted; topics cannot be changed in between."""
     if to is not None and not move:
-        raise KasparError("--to is for --move")
+        raise KasparError("--to requires --move")
     with session.admin() as admin:
         print(_move(admin, to) if move else f"Broker {_controller(admin)} is the controller.")
 
@@ -42,7 +42,7 @@ def _controller(admin: "Admin", *, until: float | None = None, other_than: int =
         if found not in (_NO_CONTROLLER, other_than):
             return found
         if time.monotonic() > until:
-            raise KasparError(f"no broker has become the controller within {MOVED_WITHIN_S:.0f} s")
+            raise KasparError(f"no broker became the controller within {MOVED_WITHIN_S:.0f} s")
         time.sleep(_POLL_S)
 
 
@@ -53,7 +53,7 @@ def _move(admin: "Admin", to: int | None) -> str:
     while True:
         before = _controller(admin, until=until)
         if before == to:
-            return f"Broker {to} is the controller already."
+            return f"Broker {to} is already the controller."
         started = time.monotonic()
         try:
             move_controller(admin, before, to)
@@ -62,4 +62,4 @@ def _move(admin: "Admin", to: int | None) -> str:
                 continue
             raise KasparError(refused.message) from None
         now = _controller(admin, until=until, other_than=before)
-        return f"Broker {now} is the controller now, after {time.monotonic() - started:.1f} s. It was broker {before}."
+        return f"Broker {now} became the controller after {time.monotonic() - started:.1f} s. It was broker {before}."

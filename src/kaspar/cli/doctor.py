@@ -1,4 +1,4 @@
-"""`kaspar doctor`: what is wrong with a cluster or soon will be, and the commands that mend it."""
+"""`kaspar doctor`: reports current and impending problems of a cluster, and the commands that fix them."""
 
 import math
 import time
@@ -29,16 +29,16 @@ _EVERY_S: Final = 10.0
 _WIDTH: Final = 80
 _EXAMPLES: Final = """\
 examples:
-  kaspar doctor                               looks for a minute
-  kaspar doctor --seconds 0                   one look: what can be seen at once
-  kaspar doctor --dir kaspar-data             what 'kaspar up' runs there, with its metrics pages
+  kaspar doctor                               observes the cluster for a minute
+  kaspar doctor --seconds 0                   observes it once
+  kaspar doctor --dir kaspar-data             the cluster of 'kaspar up' there, with its metrics pages
   kaspar doctor --metrics-url 1=http://kafka1:9404/metrics
   kaspar doctor --json | jq -r '.findings[] | select(.severity == "problem") | .command'
   kaspar doctor --plan replication | kafka-reassign-partitions --bootstrap-server localhost:9092 \\
     --execute --reassignment-json-file /dev/stdin
 
 exit codes: 0 if there are no problems and no warnings, 1 if there are; 2 wrong usage, 4 the log-in failed, 5 no broker
-responds. Notes do not count.
+responds. Notes do not affect the exit code.
 """
 
 
@@ -48,21 +48,21 @@ responds. Notes do not count.
     type=click.FloatRange(min=0),
     default=60.0,
     metavar="SECONDS",
-    help="How long to look (default: 60). What grows or does not move shows only over time; 0 looks once.",
+    help="How long to observe (default: 60). Growth and stalls show only over time; 0 observes once.",
 )
 @click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="The folder of 'kaspar up': its cluster, if no other is named, and its metrics pages.",
+    help="The folder of 'kaspar up': provides the metrics pages and, by default, the cluster.",
 )
 @click.option(
     "--metrics-url",
     "metrics_urls",
     multiple=True,
     metavar="BROKER=URL",
-    help="The metrics page of a broker; may be repeated. Load and compaction are looked at there.",
+    help="The metrics page of a broker; may be repeated. Needed for the load and compaction checks.",
 )
 @click.option(
     "--plan",
@@ -75,8 +75,8 @@ responds. Notes do not count.
 def command(
     session: Session, seconds: float, folder: Path | None, metrics_urls: Sequence[str], plan_name: str | None
 ) -> int:
-    """Look at a cluster and say what is wrong with it or soon will be, each with the command that mends it. Nothing is
-    changed. What this user may not see is left out, and named."""
+    """Report current and impending problems of a cluster, each with the command that fixes it. Nothing is changed.
+    Parts that this user may not see are skipped and listed."""
     from kaspar.monitor.doctor.doctor import Doctor, findings
 
     parameters = click.get_current_context().params
@@ -191,7 +191,7 @@ def _progress(seconds: float, *, shown: bool) -> Iterator[_Show]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("Looking at the cluster"), BarColumn(), TimeRemainingColumn())
+    columns = (TextColumn("Observing the cluster"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=seconds)
 
@@ -242,7 +242,7 @@ def _draw(
                 print("\n".join(finding_lines(finding)))
             print()
     if missing:
-        session.output.heading("NOT LOOKED AT")
+        session.output.heading("SKIPPED")
         print("\n".join(_wrapped(f"{each.what}: {each.why}", "  ") for each in missing))
         print()
     print(_wrapped(_summary(observations, found), ""))
@@ -279,7 +279,7 @@ def _summary(observations: "Sequence[Observation]", found: "Sequence[Finding]") 
         for severity in _HEADINGS
         if (count := sum(finding.severity == severity for finding in found))
     ]
-    looked = f"{counted(len(last.brokers), 'broker')} and {counted(len(last.topics), 'topic')}"
+    checked = f"{counted(len(last.brokers), 'broker')} and {counted(len(last.topics), 'topic')}"
     how = f"for {seconds:.0f} s" if len(observations) > 1 else "once"
-    nothing = "nothing is wrong with what could be seen" if last.missing else "nothing is wrong"
-    return f"Looked at {looked} {how}: {', '.join(counts) or nothing}."
+    nothing = "no problems found in the parts that could be read" if last.missing else "no problems found"
+    return f"Checked {checked} {how}: {', '.join(counts) or nothing}."

@@ -1,4 +1,4 @@
-"""Why a command failed: the sentence with what to do next, and the exit code, on which scripts can rely.
+"""Why a command failed: a sentence that says what to do next, and an exit code that scripts can rely on.
 
 | exit code | meaning |
 |---|---|
@@ -54,7 +54,7 @@ class Failure(NamedTuple):
 
 
 class CommandFailed(KasparError):
-    """A command that cannot do what it was asked for."""
+    """A command that failed."""
 
     exit_code = FAILED
 
@@ -64,7 +64,7 @@ class NotFound(CommandFailed):
 
 
 class WrongUsage(CommandFailed):
-    """Options that do not go together."""
+    """Options that cannot be combined."""
 
     exit_code = USAGE
 
@@ -74,7 +74,7 @@ class NoBroker(CommandFailed):
 
 
 def explain(problem: KasparError | OSError | UnicodeError, what: str | None = None) -> Failure:
-    """`what` is the thing that it is about, such as "topic orders"."""
+    """`what` is the resource concerned, such as "topic orders"."""
     if isinstance(problem.__cause__, UnicodeEncodeError):  # a name in a request
         problem = problem.__cause__
     match problem:
@@ -85,7 +85,7 @@ def explain(problem: KasparError | OSError | UnicodeError, what: str | None = No
         case UnicodeEncodeError():
             failure = Failure(f"{problem.object!a} is not UTF-8 text", USAGE)
         case UnicodeError():  # of a name that DNS cannot have, such as 'a..b'
-            failure = Failure(f"a host name is none: {problem}", USAGE)
+            failure = Failure(f"invalid host name: {problem}", USAGE)
         case OSError():
             return Failure(_sentence_of(problem), FAILED)
         case _:

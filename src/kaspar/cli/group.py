@@ -1,4 +1,4 @@
-"""`kaspar group`: consumer groups, how far they are, and where they go on."""
+"""`kaspar group`: shows consumer groups and their lag; resets offsets."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -73,7 +73,7 @@ def list_groups(session: Session, states: Sequence[str]) -> None:
 @_NAMES
 @common_options
 def describe(session: Session, names: Sequence[str]) -> None:
-    """Show the state of groups, their members, and how far each partition is."""
+    """Show the state of groups, their members, and the lag of each partition."""
     with session.admin() as admin:
         records = [_record(admin, group) for group in existing_groups(admin, names)]
     if not session.output.is_text:
@@ -102,7 +102,7 @@ def existing_groups(admin: "Admin", names: Sequence[str]) -> "list[GroupDescript
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no group {name}: 'kaspar group list' shows those that exist")
+    return NotFound(f"there is no group {name}: 'kaspar group list' lists the groups")
 
 
 def _record(admin: "Admin", group: "GroupDescription") -> dict[str, object]:
@@ -184,7 +184,7 @@ examples:
 @click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=complete_groups)
 @common_options
 def lag(session: Session, names: Sequence[str]) -> None:
-    """Show by how many records groups are behind, topic by topic."""
+    """Show the lag of groups in records, by topic."""
     from kaspar.cli.group_lag import lag_rows
     from kaspar.client.admin.groups import list_consumer_groups
 
@@ -205,7 +205,7 @@ def lag(session: Session, names: Sequence[str]) -> None:
 
 @command.command("delete", epilog="Example: kaspar group delete billing --yes")
 @_NAMES
-@click.option("--if-exists", is_flag=True, help="A group that does not exist is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore groups that do not exist.")
 @yes_option
 @common_options
 def delete(session: Session, names: Sequence[str], if_exists: bool, yes: bool) -> int:

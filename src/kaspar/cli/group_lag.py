@@ -1,4 +1,4 @@
-"""How far groups are behind the ends of their partitions."""
+"""The lag of groups: the distance to the ends of their partitions."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -40,7 +40,7 @@ def end_offsets_of(admin: "Admin", partitions: "Collection[TopicPartition]") -> 
 
 
 def lag_rows(admin: "Admin", group_id: str) -> list[Row]:
-    """The lag of a group, topic by topic."""
+    """The lag of a group, by topic."""
     committed = committed_of(admin, group_id)
     ends = end_offsets_of(admin, committed)
     lags: dict[str, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""`kaspar group seek`: where a group goes on reading."""
+"""`kaspar group seek`: resets the offsets of a group."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -28,7 +28,7 @@ examples:
   kaspar group seek billing --to '2 hours ago' --dry-run
   kaspar group seek billing --by -100                     100 records back in each partition
 
-The group must have no members while it is moved. Without --topic, the partitions with a committed offset are moved.
+The group must have no members. Without --topic, all partitions with a committed offset are moved.
 """
 
 
@@ -40,7 +40,7 @@ The group must have no members while it is moved. Without --topic, the partition
     metavar="WHERE",
     help="start or earliest, end or latest, an offset, or a time such as '10 minutes ago'.",
 )
-@click.option("--by", type=int, metavar="N", help="So many records forward, or back if it is negative.")
+@click.option("--by", type=int, metavar="N", help="Shift by N records; negative moves back.")
 @click.option(
     "--topic",
     "topics",
@@ -50,7 +50,7 @@ The group must have no members while it is moved. Without --topic, the partition
     help="Only this topic, and all its partitions; may be repeated.",
 )
 @click.option("-p", "--partitions", metavar="N,N-M", type=PARTITIONS, help="With one --topic: only these partitions.")
-@click.option("--dry-run", is_flag=True, help="Show the new offsets, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the new offsets without changing them.")
 @yes_option
 @common_options
 def seek(
@@ -67,9 +67,9 @@ def seek(
     from kaspar.cli.group_lag import committed_of
 
     if (target is None) is (by is None):
-        raise WrongUsage("--to WHERE says where to, or --by N by how much")
+        raise WrongUsage("either --to WHERE or --by N is required")
     if partitions is not None and len(topics) != 1:
-        raise WrongUsage("--partitions is for one --topic")
+        raise WrongUsage("--partitions requires exactly one --topic")
     with session.admin() as admin:
         committed = committed_of(admin, name)
         where_all = _chosen(admin, topics, partitions) if topics else sorted(committed)
@@ -98,7 +98,7 @@ def _refuse_members(admin: "Admin", name: str) -> None:
 
     if members := describe_group_members(admin, name):
         clients = ", ".join(sorted({member.client_id for member in members}))
-        raise KasparError(f"the group {name} has members ({clients}): stop them, then move the group")
+        raise KasparError(f"the group {name} has members ({clients}): stop them first")
 
 
 def _new_offsets(
@@ -108,7 +108,7 @@ def _new_offsets(
     target: str | None,
     by: int | None,
 ) -> "dict[TopicPartition, int]":
-    """Within what the partitions have."""
+    """Clamped to the offsets that the partitions have."""
     start, end = find_offsets(admin, partitions, "start"), find_offsets(admin, partitions, "end")
     if target is not None:
         wanted = find_offsets(admin, partitions, target)

@@ -1,4 +1,4 @@
-"""`kaspar help`: the help of a command, for those who look for it there."""
+"""`kaspar help`: shows the help of a command, as --help does."""
 
 from collections.abc import Sequence
 

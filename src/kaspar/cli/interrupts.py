@@ -13,7 +13,7 @@ from typing import Any, Self
 
 
 class Interrupts:
-    """Handles SIGINT inside of its `with` block, as far as this is the main thread: others get no signals."""
+    """Handles SIGINT inside its `with` block, if this is the main thread: others get no signals."""
 
     def __init__(self) -> None:
         self._shields = 0

@@ -1,4 +1,4 @@
-"""`kaspar log`: the logs of partitions: how large they are, and what is in their files."""
+"""`kaspar log`: shows the sizes of logs and dumps their files."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = """\
 examples:
-  kaspar log sizes                                       the space of each topic, largest first
+  kaspar log sizes                                       the size of each topic, largest first
   kaspar log sizes orders --by-partition
   kaspar log dump data/orders-0/*.log                    the batches in files of a partition
   kaspar log dump data/orders-0/00000000000000000000.log --records
@@ -28,7 +28,7 @@ examples:
 
 @click.group("log", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show how large the logs of partitions are, and what is in their files."""
+    """Show the sizes of partition logs, and dump their files."""
 
 
 @command.command("sizes", epilog=_EXAMPLES)
@@ -36,7 +36,7 @@ def command() -> None:
 @click.option("--by-partition", is_flag=True, help="Each replica of each partition, with its directory.")
 @common_options
 def sizes(session: Session, topics: Sequence[str], by_partition: bool) -> None:
-    """Show the space that topics take on the disks of all brokers, largest first."""
+    """Show the disk usage of topics over all brokers, largest first."""
     with session.admin() as admin:
         wanted = {topic.name for topic in existing_topics(admin, topics)}
         replicas = [row for row in _replicas(admin) if not wanted or row["topic"] in wanted]
@@ -94,8 +94,7 @@ def _number(row: Row, key: str) -> int:
 @click.option("--offsets", is_flag=True, help="The records are of __consumer_offsets: decode them.")
 @click.option("--transactions", is_flag=True, help="The records are of __transaction_state: decode them.")
 def dump(files: Sequence[Path], records: bool, offsets: bool, transactions: bool) -> int:
-    """Print what is in segment files (.log), indexes and snapshots of this machine, as kafka-dump-log does, which has
-    further options."""
+    """Dump local segment files (.log), indexes and snapshots, like kafka-dump-log, which has further options."""
     from kaspar.tools.dump_log.command import main as dump_log
 
     flags = {"--print-data-log": records, "--offsets-decoder": offsets, "--transaction-log-decoder": transactions}

@@ -33,47 +33,47 @@ from kaspar.cli.standard_streams import prepare_standard_streams
 
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Run Kaspar": {
-        "up": Entry("kaspar.cli.up", "Run a cluster of several brokers on this machine, or a single broker."),
+        "up": Entry("kaspar.cli.up", "Run one broker or a cluster of brokers on this machine."),
         "status": Entry("kaspar.cli.status", "Show what 'kaspar up' runs."),
         "stop": Entry("kaspar.cli.stop", "Stop what 'kaspar up' runs."),
-        "broker": Entry("kaspar.cli.broker", "Run a broker; list and describe those of a running cluster."),
+        "broker": Entry("kaspar.cli.broker", "Run a broker; list and describe the brokers of a cluster."),
         "registry": Entry("kaspar.cli.registry", "Run the schema registry."),
         "rest": Entry("kaspar.cli.rest", "Run the REST proxy."),
         "monitor": Entry("kaspar.cli.monitor", "Run the monitor: consumer lag, a canary, and the doctor's findings."),
         "console": Entry("kaspar.cli.console", "Run the web console."),
-        "demo": Entry("kaspar.cli.demo", "Everything at work: events, two streams programs, the console."),
-        "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
+        "demo": Entry("kaspar.cli.demo", "Run a demo: sample events, two streams programs, the console."),
+        "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server for the metadata of a cluster."),
     },
     "Write and read records": {
-        "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
-        "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
-        "bench": Entry("kaspar.cli.bench.command", "Measure how fast a cluster writes, reads, and passes records on."),
+        "produce": Entry("kaspar.cli.producing.command", "Write records from lines, JSON, CSV or a template."),
+        "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, seek by time, format."),
+        "bench": Entry("kaspar.cli.bench.command", "Measure produce, consume and end-to-end performance."),
     },
-    "Look after topics and groups": {
+    "Manage topics and groups": {
         "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
-        "group": Entry("kaspar.cli.group", "Consumer groups: how far they are, and where they go on."),
+        "group": Entry("kaspar.cli.group", "Show consumer group lag; reset offsets."),
         "config": Entry("kaspar.cli.config", "Show and change settings of topics, brokers and groups."),
-        "txn": Entry("kaspar.cli.txn", "Transactions, and those that block readers."),
-        "log": Entry("kaspar.cli.log", "How large logs are, and what is in their files."),
+        "txn": Entry("kaspar.cli.txn", "List and abort transactions; find hanging ones."),
+        "log": Entry("kaspar.cli.log", "Show log sizes and dump log files."),
         "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
     },
-    "Look after a cluster": {
-        "doctor": Entry("kaspar.cli.doctor", "Say what is wrong with a cluster or soon will be, and what mends it."),
-        "cluster": Entry("kaspar.cli.cluster", "Show a cluster: its brokers, its health, its metadata."),
-        "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
-        "metadata": Entry("kaspar.cli.metadata", "Metadata that a broker keeps: show, move, adopt from Apache Kafka."),
-        "user": Entry("kaspar.cli.user", "Users that log in by SCRAM, and their passwords."),
-        "acl": Entry("kaspar.cli.acl", "Who may do what."),
-        "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
-        "certs": Entry("kaspar.cli.certs", "Make certificates for TLS: a CA, brokers, clients."),
+    "Manage a cluster": {
+        "doctor": Entry("kaspar.cli.doctor", "Diagnose a cluster and suggest fixes."),
+        "cluster": Entry("kaspar.cli.cluster", "Show a cluster's brokers, health and metadata."),
+        "controller": Entry("kaspar.cli.controller", "Show the controller, or move it to another broker."),
+        "metadata": Entry("kaspar.cli.metadata", "Inspect, move or import a broker's metadata."),
+        "user": Entry("kaspar.cli.user", "Manage SCRAM users and their passwords."),
+        "acl": Entry("kaspar.cli.acl", "Manage ACLs."),
+        "quota": Entry("kaspar.cli.quota", "Manage quotas of users, clients and IP addresses."),
+        "certs": Entry("kaspar.cli.certs", "Create TLS certificates: a CA, brokers, clients."),
     },
     "Run pipelines": {
-        "pipeline": Entry("kaspar.cli.pipeline", "Run Spark pipelines, and keep them running."),
+        "pipeline": Entry("kaspar.cli.pipeline", "Run and supervise Spark pipelines."),
         "spark": Entry("kaspar.cli.spark", "Run a Spark cluster on this machine; end transactions left open."),
     },
     "Set up this command": {
-        "profile": Entry("kaspar.cli.profile", "Keep addresses and security settings of clusters under names."),
-        "completion": Entry("kaspar.cli.completion", "Print the script that completes commands in a shell."),
+        "profile": Entry("kaspar.cli.profile", "Manage named connection profiles."),
+        "completion": Entry("kaspar.cli.completion", "Print a shell completion script."),
         "help": Entry("kaspar.cli.help", "Show the help of a command, as --help does."),
         "version": Entry("kaspar.cli.version", "Show the version, and whether the core is compiled."),
     },
@@ -92,7 +92,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "txns": "txn",
     "users": "user",
 }
-"""Names of commands that people guess; help shows only the names above."""
+"""Alternative command names; help shows only the names above."""
 
 COMPLETION_VARIABLE: Final = "_KASPAR_COMPLETE"
 """Set by the scripts of `kaspar completion`, as click names it."""
@@ -113,7 +113,7 @@ kaspar: Final = LazyGroup(
     sections=SECTIONS,
     aliases=ALIASES,
     help="A Kafka-compatible commit log. Every Kafka client works with it unchanged.",
-    epilog="Try 'kaspar demo' to see it at work, or 'kaspar up' and then any Kafka client on localhost:9092.",
+    epilog="Try 'kaspar demo', or run 'kaspar up' and connect any Kafka client to localhost:9092.",
     params=[_VERSION],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )

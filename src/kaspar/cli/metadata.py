@@ -1,4 +1,4 @@
-"""`kaspar metadata`: shows what a broker keeps in its file, moves it to ZooKeeper, or takes over a folder of Kafka."""
+"""`kaspar metadata`: shows a broker's embedded metadata, moves it to ZooKeeper, or imports an Apache Kafka folder."""
 
 import asyncio
 import contextlib
@@ -26,16 +26,16 @@ examples:
   kaspar metadata move server.properties --zookeeper zk1:2181,zk2:2181,zk3:2181/kaspar
   kaspar metadata move server.properties --undo       before a broker is started there
   kaspar metadata show server.properties
-  kaspar metadata adopt server.properties --dry-run   where server.properties is of a stopped Apache Kafka
+  kaspar metadata adopt server.properties --dry-run   with the server.properties of a stopped Apache Kafka node
 
-exit codes: 0 if all is done, 1 if it is refused or was interrupted; run it again, and it continues
+exit codes: 0 on success, 1 if refused or interrupted; an interrupted run continues when run again
 """
 
 
 @click.group("metadata", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show the metadata that a single broker keeps in a file; move it to ZooKeeper, so that the broker becomes the
-    first of a cluster; or take over the folder of an Apache Kafka node. The broker must be stopped."""
+    """Show the metadata that a single broker stores in a file; move it to ZooKeeper, so that the broker becomes the
+    first of a cluster; or adopt the data directory of an Apache Kafka node. The broker must be stopped."""
 
 
 _FILE: Final = click.argument("file", type=click.Path(path_type=Path))
@@ -44,7 +44,7 @@ _FILE: Final = click.argument("file", type=click.Path(path_type=Path))
 @command.command("show", epilog="Example: kaspar metadata show server.properties")
 @_FILE
 def show(file: Path) -> None:
-    """Show what is in the embedded store. FILE is the broker's properties file."""
+    """Show the contents of the embedded store. FILE is the broker's properties file."""
 
     async def run() -> None:
         async with _embedded(_config_of(file)) as source:
@@ -58,22 +58,22 @@ def show(file: Path) -> None:
 @click.option(
     "--zookeeper",
     metavar="HOST:PORT[/CHROOT]",
-    help="Where to, as in zookeeper.connect (default: zookeeper.connect of FILE).",
+    help="The target, in the form of zookeeper.connect (default: zookeeper.connect in FILE).",
 )
-@click.option("--dry-run", is_flag=True, help="Check everything, and change nothing.")
-@click.option("--undo", is_flag=True, help="Take a move back, if no broker has used the copy.")
+@click.option("--dry-run", is_flag=True, help="Check everything without changing anything.")
+@click.option("--undo", is_flag=True, help="Revert a move, if no broker has used the copy yet.")
 def move(file: Path, zookeeper: str | None, dry_run: bool, undo: bool) -> None:
-    """Copy everything into an empty path of ZooKeeper, compare it, and mark the embedded store as moved. Records stay
-    where they are. The broker must be stopped. FILE is its properties file."""
+    """Copy all metadata to an empty path of ZooKeeper, verify it, and mark the embedded store as moved. Records stay in
+    place. The broker must be stopped. FILE is its properties file."""
     if dry_run and undo:
-        raise click.UsageError("--dry-run is not for --undo")
+        raise click.UsageError("--dry-run cannot be combined with --undo")
     config = _config_of(file)
 
     async def run() -> None:
         async with _embedded(config) as source:
             if undo:
                 if zookeeper is not None:
-                    raise KasparError("--undo needs no --zookeeper: the embedded store knows where it was moved to")
+                    raise KasparError("--undo takes no --zookeeper: the embedded store records where it was moved to")
                 await _undo(source, config)
             else:
                 await _move(source, zookeeper or config.zookeeper_connect, config, file, dry_run=dry_run)
@@ -83,12 +83,12 @@ def move(file: Path, zookeeper: str | None, dry_run: bool, undo: bool) -> None:
 
 @command.command("adopt", epilog=ADOPT_EXAMPLES)
 @_FILE
-@click.option("--dry-run", is_flag=True, help="Check and list everything, and change nothing.")
-@click.option("--yes", is_flag=True, help="Adopt even if something is not taken over.")
-@click.option("--undo", is_flag=True, help="Give the folder back to Kafka, if no broker has used it.")
+@click.option("--dry-run", is_flag=True, help="Check and list everything without changing anything.")
+@click.option("--yes", is_flag=True, help="Adopt even if something cannot be imported.")
+@click.option("--undo", is_flag=True, help="Restore the folder for Kafka, if no broker has used it yet.")
 def adopt(file: Path, dry_run: bool, yes: bool, undo: bool) -> None:
-    """Take over, in place, the log directories of an Apache Kafka 4 node that is broker and sole controller (KRaft) and
-    is stopped. FILE is its properties file. What cannot be taken over is listed, and then nothing is changed without
+    """Adopt, in place, the log directories of a stopped Apache Kafka 4 node that is both broker and sole controller
+    (KRaft). FILE is its properties file. If something cannot be imported, it is listed, and nothing is changed without
     --yes. No record is copied or changed."""
     if dry_run + yes + undo > 1:
         raise click.UsageError("only one of --dry-run, --yes and --undo can be given")
@@ -101,7 +101,7 @@ def _complete(work: Coroutine[None, None, None]) -> None:
     try:
         asyncio.run(work)
     except (SessionLost, UnknownOutcome) as problem:
-        raise KasparError(f"{problem}: run the command again, it continues where it was") from None
+        raise KasparError(f"{problem}: run the command again to continue") from None
 
 
 def _config_of(file: Path) -> "BrokerConfig":
@@ -137,7 +137,7 @@ async def _show(source: "SqliteMetadata") -> None:
     mark = await source.moved_mark()
     print(f"{source.path}: {_summary(await load_image(source.connect()))}.")
     if mark is not None:
-        print(f"It was moved to ZooKeeper at {mark.connect}, and is as it was then.")
+        print(f"It was moved to ZooKeeper at {mark.connect}, and has not changed since.")
     if await source.connect().get(store_paths.ADOPTED) is not None:
         print("It was adopted from Apache Kafka.")
 
@@ -150,7 +150,7 @@ async def _move(
     from kaspar.security.zookeeper import zookeeper_security
 
     if connect is None:
-        raise KasparError("--zookeeper says where the metadata is to be moved to")
+        raise KasparError("--zookeeper is required: the target of the move")
     security = zookeeper_security(config, os.environ)
     ensemble = await ZooKeeperMetadata.open(connect, create=not dry_run, security=security)
     connect = str(ensemble.address)
@@ -163,13 +163,13 @@ async def _move(
         else:
             plan = await move(source, ensemble.connect(), connect, _report)
             if not plan.is_done:
-                print(f"Moved to ZooKeeper and compared: {_summary(plan.image)}.")
+                print(f"Moved to ZooKeeper and verified: {_summary(plan.image)}.")
         if plan.is_done:
-            print(f"The metadata in {source.path} was moved before.")
+            print(f"The metadata in {source.path} was already moved.")
     finally:
         await ensemble.close()
     if not dry_run:
-        print(f"Put this into {file} before the broker is started:\n\n    zookeeper.connect={connect}\n")
+        print(f"Add this to {file} before starting the broker:\n\n    zookeeper.connect={connect}\n")
 
 
 async def _undo(source: "SqliteMetadata", config: "BrokerConfig") -> None:
@@ -186,8 +186,8 @@ async def _undo(source: "SqliteMetadata", config: "BrokerConfig") -> None:
         cluster_id = await undo_move(source, ensemble.connect())
     finally:
         await ensemble.close()
-    print(f"The cluster {cluster_id} is in {source.path} again, and the copy is removed.")
-    print("Remove zookeeper.connect from the properties file before the broker is started.")
+    print(f"The metadata of cluster {cluster_id} is in {source.path} again; the copy was removed.")
+    print("Remove zookeeper.connect from the properties file before starting the broker.")
 
 
 def _report(done: int, total: int) -> None:

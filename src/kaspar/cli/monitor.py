@@ -18,7 +18,7 @@ examples:
 Then, in another terminal:
   curl localhost:8000/v3/kafka/local/consumer          the groups that have committed offsets
   curl localhost:8000/v3/kafka/local/consumer/billing/lag
-  curl localhost:8000/v1/findings                      what the doctor has found
+  curl localhost:8000/v1/findings                      the doctor's findings
   curl localhost:8000/metrics                          for Prometheus
 
 'kaspar up' runs one beside its brokers.
@@ -29,8 +29,8 @@ Then, in another terminal:
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @override_option
 def command(file: Path | None, overrides: Sequence[str]) -> int:
-    """Run the monitor until SIGTERM or Ctrl-C: it evaluates the lag of consumer groups as Burrow does, tries every
-    broker with a canary, and looks for problems, over HTTP and for Prometheus. FILE has its settings
+    """Run the monitor until SIGTERM or Ctrl-C: it evaluates consumer group lag as Burrow does, probes every broker with
+    a canary, and diagnoses the cluster, with an HTTP API and metrics for Prometheus. FILE has its settings
     (docs/reference/monitor-settings.md). Works with Kaspar and Apache Kafka clusters. Needs kaspar[monitor]."""
     from kaspar.services.start_command import start
 

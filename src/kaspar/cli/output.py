@@ -1,4 +1,4 @@
-"""What commands print: a table on a terminal, the same as aligned text in a pipe, or JSON or YAML if that is asked for.
+"""Command output: a table on a terminal, aligned text in a pipe, or JSON or YAML on request.
 
 Colours are for terminals only, and not if NO_COLOR is set or --no-color is given. Rich, which draws on terminals, is
 imported only there.
@@ -34,7 +34,7 @@ class Column:
     key: str
     title: str
     text: Callable[[object], str] | None = None
-    """How people read the value, if not as it is: sizes, times."""
+    """Formats the value for people, such as sizes and times."""
     alarms: Callable[[object], bool] | None = None
     """Whether the value deserves attention: red on a terminal."""
 
@@ -63,8 +63,8 @@ class Output:
         return self._format is Format.TEXT
 
     def table(self, columns: Sequence[Column], rows: Sequence[Row], *, empty: str | None = None) -> None:
-        """JSON and YAML have all values of the rows, also those without a column. `empty` says in the text that there
-        are none."""
+        """JSON and YAML contain all values of the rows, including those without a column. `empty` is the text for no
+        rows."""
         if not self.is_text:
             self.value(list(rows))
         elif rows:
@@ -91,7 +91,7 @@ class Output:
             print(json.dumps(value, indent=2, ensure_ascii=not is_utf8(sys.stdout)))
 
     def results(self, results: Sequence[Done]) -> int:
-        """Print what became of several changes. Returns the exit code."""
+        """Print the results of several changes. Returns the exit code."""
         failures = [explain(each.problem, each.what) for each in results if each.problem is not None]
         if self.is_text:
             for each in results:
@@ -157,7 +157,7 @@ class Output:
 
 
 def _reason(problem: KasparError, what: str) -> str:
-    """The sentence of the text, without what it is about."""
+    """The message without its resource prefix."""
     return explain(problem, what).sentence.removeprefix(f"{what}: ")
 
 

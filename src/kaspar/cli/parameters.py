@@ -1,4 +1,4 @@
-"""Options whose text is parsed by a function, and the one that many commands have: --partitions."""
+"""Options parsed by a function, and the shared option --partitions."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -40,7 +40,7 @@ def parse_partitions(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         first, dash, last = (each.strip() for each in part.partition("-"))
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"'{text}' is not a list of partitions: try 0,2 or 0-3")
+            raise ValueError(f"'{text}' is not a list of partitions: use a form such as 0,2 or 0-3")
         if max(int(first), int(last or first)) >= _MAX_PARTITIONS:
             raise ValueError(f"'{text}': no topic has {_MAX_PARTITIONS:,} partitions")
         numbers |= set(range(int(first), int(last or first) + 1))

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 _STOP_WAIT_S: Final = 90.0
 _START_WAIT_S: Final = 60.0
 _NETWORK_S: Final = 5.0
-"""For a response to arrive, beside the time that it waits."""
+"""Time for a response to arrive, in addition to the time that the host waits."""
 _DESCRIPTION: Final = """\
 Run Spark pipelines (programs with kaspar.streams, or any that call kaspar.pipelines.run) under a supervisor,
-many of them in one Spark session. What fails is started again; what ran before a crash or a reboot is resumed.
+many of them in one Spark session. Failed pipelines are restarted; after a crash or a reboot they are resumed.
 """
 _EXAMPLES: Final = """\
 examples:
-  kaspar pipeline run app.py                  run a program, until Ctrl-C; also given to a supervisor that runs already
+  kaspar pipeline run app.py                  run a program until Ctrl-C, or pass it to a running supervisor
   kaspar pipeline run                         resume all pipelines that were not stopped
-  kaspar pipeline list                        what runs, how fast, and how far behind
-  kaspar pipeline describe app                its queries, its last error, its log, and what it does
-  kaspar pipeline stop app                    finish its micro-batch, and stay stopped
-  kaspar pipeline restart app                 also after a change of its program
-  kaspar pipeline remove app                  stop and forget it
+  kaspar pipeline list                        states, rates and lag
+  kaspar pipeline describe app                its queries, last error, log and description
+  kaspar pipeline stop app                    stop it after its micro-batch
+  kaspar pipeline restart app                 for example after its program was changed
+  kaspar pipeline remove app                  stop it and delete its definition
 
 Without --dir, all of them use the folder kaspar/pipelines in $XDG_STATE_HOME or ~/.local/state.
 """
@@ -52,8 +52,8 @@ _JSON: Final = click.option("--json", "as_json", is_flag=True, help="As JSON, fo
 @_JSON
 def list_pipelines(folder: "Folder", as_json: bool) -> None:
     """Show all pipelines, with the state of each: starting, running, restarting (a query failed), failed (its program
-    failed, and is tried again), stopped, finished, or interrupted (its supervisor has ended, and 'kaspar pipeline run'
-    resumes it); and the figures of its last micro-batch."""
+    failed and will be retried), stopped, finished, or interrupted (its supervisor has ended; 'kaspar pipeline run'
+    resumes it); and the metrics of its last micro-batch."""
     import msgspec
 
     from kaspar.cli.pipeline_text import table
@@ -65,9 +65,12 @@ def list_pipelines(folder: "Folder", as_json: bool) -> None:
     elif statuses:
         print("\n".join(table(statuses, _now_ms())))
         if folder.supervisor() is None:
-            print(f"No supervisor runs in {folder.path}: 'kaspar pipeline run' resumes what was not stopped.")
+            print(
+                f"No supervisor is running in {folder.path}: 'kaspar pipeline run' resumes the pipelines that were "
+                "not stopped."
+            )
     else:
-        print(f"There are no pipelines in {folder.path}: 'kaspar pipeline run PROGRAM' runs one.")
+        print(f"No pipelines in {folder.path}: 'kaspar pipeline run PROGRAM' runs one.")
 
 
 @command.command("describe", epilog="Example: kaspar pipeline describe word-count")
@@ -75,7 +78,7 @@ def list_pipelines(folder: "Folder", as_json: bool) -> None:
 @folder_option
 @_JSON
 def describe(name: str, folder: "Folder", as_json: bool) -> None:
-    """Show a pipeline's program, queries, progress, last error and log, and what it says it does."""
+    """Show a pipeline's program, queries, progress, last error, log and description."""
     import msgspec
 
     from kaspar.cli.pipeline_text import description
@@ -108,7 +111,7 @@ def stop(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
 @command.command("restart", epilog="Example: kaspar pipeline restart word-count")
 @_chosen_options
 def restart(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
-    """Stop pipelines that run, and execute their programs again."""
+    """Stop running pipelines, and run their programs again."""
     from kaspar.pipelines import definitions
     from kaspar.pipelines.lines import status_line
     from kaspar.pipelines.looking import statuses_of
@@ -117,7 +120,7 @@ def restart(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
     definitions.restart(folder, chosen)
     if folder.supervisor() is None:
         raise KasparError(
-            f"no supervisor runs in {folder.path}: 'kaspar pipeline run' starts it, with {', '.join(chosen)}"
+            f"no supervisor is running in {folder.path}: 'kaspar pipeline run' starts one, with {', '.join(chosen)}"
         )
     _applied(folder, chosen, _STOP_WAIT_S + _START_WAIT_S)
     for status in statuses_of(folder):
@@ -146,7 +149,7 @@ def remove(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
 def _say_stopped(names: Sequence[str], unsettled: Sequence[str]) -> int:
     for name in names:
         if name in unsettled:
-            print(f"kaspar: {name} did not stop within {_STOP_WAIT_S:.0f} s, and goes on stopping", file=sys.stderr)
+            print(f"kaspar: {name} did not stop within {_STOP_WAIT_S:.0f} s; it is still stopping", file=sys.stderr)
         else:
             print(f"{name} is stopped.")
     return 1 if unsettled else 0
@@ -154,15 +157,15 @@ def _say_stopped(names: Sequence[str], unsettled: Sequence[str]) -> int:
 
 def _chosen(folder: "Folder", names: Sequence[str], *, is_all: bool) -> list[str]:
     if bool(names) is is_all:
-        raise KasparError("name one or more pipelines, or give --all")
+        raise KasparError("name one or more pipelines, or use --all")
     if not folder.exists():
         raise KasparError(f"there are no pipelines in {folder.path}")
     return folder.names() if is_all else list(dict.fromkeys(names))
 
 
 def _applied(folder: "Folder", names: Sequence[str], wait_s: float) -> Sequence[str]:
-    """Have the host follow what was changed. Returns those that are not yet as wanted. Without a host all of them are:
-    the next one begins with that."""
+    """Ask the host to apply the changes. Returns the pipelines that have not reached the wanted state. Without a host
+    there are none: the next host starts from the wanted state."""
     from kaspar.pipelines.control import NoHost, ask
     from kaspar.pipelines.messages import ApplyChanges, Pipelines
 

@@ -1,4 +1,4 @@
-"""`kaspar pipeline run`: the supervisor of a folder, or one more program for the supervisor that has it."""
+"""`kaspar pipeline run`: runs the supervisor of a folder, or passes programs to the one that is already running."""
 
 import contextlib
 import importlib.util
@@ -29,8 +29,8 @@ examples:
   kaspar pipeline run                                 resume all pipelines that were not stopped
   kaspar pipeline run app.py --master spark://host:7077 --conf spark.driver.memory=4g
 
-If a supervisor runs in the folder, it is given the programs, and the command returns.
---master and --conf are kept in the folder for later starts.
+If a supervisor is already running in the folder, the programs are passed to it and the command returns. --master and
+--conf are saved in the folder for later starts.
 """
 
 
@@ -67,7 +67,7 @@ def split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 @click.command("run", cls=_RunCommand, epilog=_EXAMPLES)
 @click.argument("programs", nargs=-1, type=click.Path(path_type=Path), metavar="[PROGRAM]...")
-@click.option("--name", metavar="NAME", help="Name of the pipeline (default: of its file, without .py).")
+@click.option("--name", metavar="NAME", help="Name of the pipeline (default: the file name without .py).")
 @folder_option
 @click.option(
     "--master",
@@ -78,20 +78,20 @@ def split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
     "--conf",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of Spark; may be repeated. An empty value removes it.",
+    help="A Spark setting; may be repeated. An empty value removes it.",
 )
-@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus there, under /metrics.")
-@click.option("--follow", is_flag=True, help="If a supervisor runs already: show the pipelines until Ctrl-C.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics on this address, under /metrics.")
+@click.option("--follow", is_flag=True, help="If a supervisor is already running: show the pipelines until Ctrl-C.")
 @click.pass_obj
 def run(program_arguments: Sequence[str], /, folder: "Folder", **given: Any) -> int:
-    """Run Python programs until Ctrl-C or SIGTERM, each in a thread of one process with one Spark session, and all
-    other pipelines of the folder that were not stopped; without a PROGRAM only those. A pipeline that fails is started
-    again, and so is the process if it ends."""
+    """Run Python programs until Ctrl-C or SIGTERM, each in a thread of one process with one Spark session, together
+    with all other pipelines of the folder that were not stopped; without a PROGRAM, only those. A pipeline that fails
+    is restarted, and so is the process if it ends."""
     options = RunOptions(program_arguments=program_arguments, **given)
     if importlib.util.find_spec("pyspark") is None:
         raise KasparError("PySpark is not installed: pip install 'kaspar[spark]'")
     if options.program_arguments and not options.programs:
-        raise KasparError("arguments after -- are for a program: name one")
+        raise KasparError("arguments after -- are for a program, but no program is given")
     folder.make()
     with folder.supervising() as is_mine:
         if is_mine:
@@ -108,7 +108,7 @@ def _supervise(folder: "Folder", options: RunOptions) -> int:
     add(folder, options.programs, options.program_arguments, options.name)
     names = left_to_run(folder)
     if not names:
-        raise KasparError(f"nothing is left to run in {folder.path}: name a program, or restart a pipeline by its name")
+        raise KasparError(f"no pipelines to run in {folder.path}: name a program, or restart a pipeline by name")
     display = Display(sys.stdout)
     supervisor = Supervisor(folder, display)
     with _served(options.metrics, supervisor):
@@ -152,14 +152,16 @@ def _hand_over(folder: "Folder", options: RunOptions) -> int:
 
     if options.metrics or _session(folder.session(), options) != folder.session():
         raise KasparError(
-            f"a supervisor already runs in {folder.path}: --master, --conf and --metrics are for its start. Stop it "
-            "first, or choose another folder with --dir"
+            f"a supervisor is already running in {folder.path}, and --master, --conf and --metrics take effect only "
+            "at its start: stop it first, or choose another folder with --dir"
         )
     names = add(folder, options.programs, options.program_arguments, options.name)
     if not names and not options.follow:
-        raise KasparError(f"a supervisor already runs in {folder.path}: 'kaspar pipeline list' shows its pipelines")
+        raise KasparError(
+            f"a supervisor is already running in {folder.path}: 'kaspar pipeline list' shows its pipelines"
+        )
     if names:
-        print(f"Given to the supervisor that runs in {folder.path}: {', '.join(names)}.", flush=True)
+        print(f"Passed to the supervisor in {folder.path}: {', '.join(names)}.", flush=True)
         try:
             request = ApplyChanges(tuple(names), _START_WAIT_S)
             response = ask(folder.socket, request, Pipelines, timeout_s=_START_WAIT_S + 5)

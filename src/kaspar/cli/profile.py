@@ -1,4 +1,4 @@
-"""`kaspar profile`: clusters by name, with their addresses and security settings."""
+"""`kaspar profile`: manages named connection profiles."""
 
 import os
 import shlex
@@ -20,8 +20,8 @@ _EXAMPLES: Final = """\
 examples:
   kaspar profile create local -b localhost:9092
   kaspar profile create prod -b kafka1:9093,kafka2:9093 --config client.properties
-  kaspar profile use prod                         all commands talk to prod from now on
-  kaspar topic list --profile local               only this one to local
+  kaspar profile use prod                         use prod in all commands from now on
+  kaspar topic list --profile local               use local for this command only
   kaspar profile show prod
 
 A profile is a file of Java client properties in $XDG_CONFIG_HOME/kaspar/profiles (~/.config), readable only by you.
@@ -31,7 +31,7 @@ _MASKED: Final = "********"
 
 @click.group("profile", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Keep the addresses and security settings of clusters under names."""
+    """Manage named connection profiles: the addresses and security settings of clusters."""
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -53,15 +53,17 @@ def _profiles() -> Profiles:
     "config_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take the settings of this file of Java client properties.",
+    help="Copy the settings of this Java client properties file.",
 )
 @click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", help="A client property; may be repeated.")
-@click.option("--replace", is_flag=True, help="Replace a profile of this name.")
+@click.option("--replace", is_flag=True, help="Replace an existing profile.")
 def create(name: str, servers: str | None, config_file: Path | None, settings: Sequence[str], replace: bool) -> None:
-    """Create a profile. The first one is used at once."""
+    """Create a profile. The first one is put in use at once."""
     profiles = _profiles()
     if profiles.file(name).exists() and not replace:
-        raise KasparError(f"there is a profile {name} already: 'kaspar profile edit {name}' changes it (or --replace)")
+        raise KasparError(
+            f"the profile {name} already exists: change it with 'kaspar profile edit {name}', or use --replace"
+        )
     properties = {BOOTSTRAP_SERVERS: DEFAULT_SERVERS}
     if config_file is not None:
         properties |= _with_absolute_paths(read_properties_file(config_file))
@@ -72,11 +74,11 @@ def create(name: str, servers: str | None, config_file: Path | None, settings: S
     file = profiles.write(name, properties)
     if is_first:
         profiles.use(name)
-    print(f"Created the profile {name} ({file})" + (", which is used from now on." if is_first else "."))
+    print(f"Created the profile {name} ({file})" + (", which is now in use." if is_first else "."))
 
 
 def _with_absolute_paths(properties: Mapping[str, str]) -> dict[str, str]:
-    """Files that the settings name from here: commands run elsewhere, too."""
+    """Resolves relative file names in the settings: commands also run in other directories."""
     return {
         name: str(Path(value).absolute()) if name.endswith(".location") and Path(value).exists() else value
         for name, value in properties.items()
@@ -86,7 +88,7 @@ def _with_absolute_paths(properties: Mapping[str, str]) -> dict[str, str]:
 @command.command("list", epilog="Example: kaspar profile list --json")
 @output_options
 def list_profiles(output: Output) -> None:
-    """List the profiles, and which one is used."""
+    """List the profiles and which one is in use."""
     profiles = _profiles()
     current = profiles.current()
     rows = [
@@ -98,23 +100,23 @@ def list_profiles(output: Output) -> None:
         Column("current", "CURRENT", lambda is_current: "*" if is_current else ""),
         Column("bootstrap_servers", "BOOTSTRAP SERVERS"),
     ]
-    output.table(columns, rows, empty="There are no profiles: 'kaspar profile create NAME -b HOST:PORT' makes one.")
+    output.table(columns, rows, empty="There are no profiles: 'kaspar profile create NAME -b HOST:PORT' creates one.")
 
 
 @command.command("use", epilog="Example: kaspar profile use prod")
 @click.argument("name", required=False, shell_complete=_complete)
-@click.option("--none", "is_none", is_flag=True, help="Use no profile: localhost:9092.")
+@click.option("--none", "is_none", is_flag=True, help="Use no profile, but localhost:9092.")
 def use(name: str | None, is_none: bool) -> None:
-    """Use this profile in all commands that name no other."""
+    """Use this profile in all commands without --profile."""
     if (name is None) is not is_none:
-        raise click.UsageError("name a profile, or give --none")
+        raise click.UsageError("name a profile, or use --none")
     _profiles().use(name)
-    print(f"Commands use the profile {name} from now on." if name else "Commands use no profile from now on.")
+    print(f"The profile {name} is now in use." if name else "No profile is in use now.")
 
 
 @command.command("show", epilog="Example: kaspar profile show prod --secrets")
 @click.argument("name", required=False, shell_complete=_complete)
-@click.option("--secrets", is_flag=True, help="Show passwords, too.")
+@click.option("--secrets", is_flag=True, help="Show passwords too.")
 @output_options
 def show(output: Output, name: str | None, secrets: bool) -> None:
     """Show the settings of a profile, by default of the one in use. Passwords are masked."""
@@ -150,8 +152,8 @@ def edit(name: str) -> None:
     try:
         ended = subprocess.run([*shlex.split(editor), str(file)], check=False)
     except FileNotFoundError:
-        raise KasparError(f"there is no program {editor}: set EDITOR to your editor") from None
+        raise KasparError(f"the editor {editor} was not found: set EDITOR") from None
     if ended.returncode != 0:
-        raise KasparError(f"{editor} ended with exit code {ended.returncode}")
+        raise KasparError(f"{editor} exited with code {ended.returncode}")
     file.chmod(0o600)  # some editors write a new file
     profiles.read(name)

@@ -1,7 +1,7 @@
-"""Profiles: which cluster to talk to, and how, under a name.
+"""Profiles: named connection settings of clusters.
 
-A profile is a file of Java client properties, so `--command-config` of Kafka's commands takes it, too. It may have
-passwords: only its owner can read it.
+A profile is a file of Java client properties, so it also works as `--command-config` of Kafka's commands. It may
+contain passwords: only its owner can read it.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ class Profiles:
 
     def file(self, name: str) -> Path:
         if _NAME.fullmatch(name) is None:
-            raise KasparError(f"{name!r} cannot be the name of a profile: letters, digits, '.', '_' and '-' can")
+            raise KasparError(f"invalid profile name {name!r}: use letters, digits, '.', '_' and '-'")
         return self.folder / f"{name}{_SUFFIX}"
 
     def existing(self, name: str) -> Path:
         file = self.file(name)
         if not file.exists():
             there = ", ".join(self.names())
-            advice = f"there are: {there}" if there else "'kaspar profile create' makes one"
+            advice = f"profiles: {there}" if there else "'kaspar profile create' creates one"
             raise NotFound(f"there is no profile {name} ({advice})")
         return file
 

@@ -1,4 +1,4 @@
-"""`kaspar quota`: how much users, clients and addresses may use."""
+"""`kaspar quota`: manages quotas of users, clients and IP addresses."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -42,7 +42,7 @@ def _entity_options(function: Callable[..., R]) -> Callable[..., R]:
 
 @click.group("quota", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show and change quotas: how much users, clients and addresses may use."""
+    """Show and change quotas of users, clients and IP addresses."""
 
 
 @command.command("list", epilog="Example: kaspar quota list --json")
@@ -72,7 +72,7 @@ def set_quotas(session: Session, /, settings_given: Sequence[str], **entity: "st
     try:
         values: dict[str, float | None] = {name: float(each) for name, each in pairs(settings_given, "quota").items()}
     except ValueError:
-        raise WrongUsage("the value of a quota is a number") from None
+        raise WrongUsage("the value of a quota must be a number") from None
     return _alter(session, _entity(**entity), values, "set")
 
 
@@ -105,9 +105,9 @@ def _entity(**given: "str | bool | None") -> "QuotaEntity":
             raise WrongUsage(f"--{name.replace('_', '-')} and --default-{name.replace('_', '-')} exclude each other")
         parts[name] = DEFAULT if is_default else value if isinstance(value, str) else None
     if all(part is None for part in parts.values()):
-        raise WrongUsage("--user, --client-id or --ip says whose quotas")
+        raise WrongUsage("--user, --client-id or --ip is required")
     if parts["ip"] is not None and (parts["user"] is not None or parts["client_id"] is not None):
-        raise WrongUsage("--ip stands alone")
+        raise WrongUsage("--ip cannot be combined with --user or --client-id")
     return QuotaEntity(parts["user"], parts["client_id"], parts["ip"])
 
 

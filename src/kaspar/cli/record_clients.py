@@ -24,7 +24,7 @@ _PERMISSIONS: Final = frozenset(
 
 
 def settings_of_consumer(session: Session, properties: Mapping[str, str]) -> dict[str, Any]:
-    """`properties` win over those of the session. What has no effect is said on standard error."""
+    """`properties` override those of the session. Those without effect are reported on standard error."""
     from kaspar.tools.librdkafka import consumer_settings
 
     return _settings(session, consumer_settings(_merged(session, properties)))
@@ -47,7 +47,7 @@ def problem_of(error: "KafkaError") -> KasparError:
 
 
 def is_permission(error: "KafkaError") -> bool:
-    """Whether every further record would meet the same error."""
+    """Whether every further record would fail with the same error."""
     return error.code() in _PERMISSIONS
 
 
@@ -74,7 +74,7 @@ def _settings(session: Session, translated: "Translated") -> dict[str, Any]:
 
 
 class _Unreachable:
-    """Says once that no broker responds, since the client goes on trying and the command then seems to hang."""
+    """Reports once that no broker responds: the client keeps retrying, and the command would seem to hang."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -84,4 +84,4 @@ class _Unreachable:
         if error.name() == "_ALL_BROKERS_DOWN" and not self._said:
             self._said = True
             with contextlib.suppress(OSError):  # nothing may be raised inside a callback
-                print(f"kaspar: no broker responds at {self._servers} now; trying again", file=sys.stderr, flush=True)
+                print(f"kaspar: no broker responds at {self._servers}; retrying", file=sys.stderr, flush=True)

@@ -20,7 +20,8 @@ Then, in another terminal:
   curl localhost:8081/subjects
   curl -H 'content-type: application/json' -d '{"schema": "\\"string\\""}' localhost:8081/subjects/orders-value/versions
 
-'kaspar up' runs one beside its brokers. Several that share a topic elect a leader, to which the others pass writes on.
+'kaspar up' runs one beside its brokers. Instances that share a topic elect a leader, to which the others forward
+writes.
 """
 
 

@@ -29,9 +29,9 @@ Then, in another terminal:
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @override_option
 def command(file: Path | None, overrides: Sequence[str]) -> int:
-    """Run the REST proxy until SIGTERM or Ctrl-C: programs without a Kafka client write and read records, and look
-    after topics, over HTTP. FILE has its settings, with Confluent's names (docs/reference/rest-settings.md). Works with
-    Kaspar and Apache Kafka clusters. Needs kaspar[rest]."""
+    """Run the REST proxy until SIGTERM or Ctrl-C: programs without a Kafka client produce and consume records, and
+    manage topics, over HTTP. FILE has its settings, with Confluent's names (docs/reference/rest-settings.md). Works
+    with Kaspar and Apache Kafka clusters. Needs kaspar[rest]."""
     from kaspar.services.start_command import start
 
     return start("rest", file, overrides)

@@ -1,9 +1,8 @@
-"""What commands that talk to a cluster have in common: the options that say which cluster and how to print, and the
-session with it.
+"""The options shared by commands that connect to a cluster, for the connection and the output, and the session.
 
-Settings of the client are Java client properties. What is said closer to the command wins: -b, then -X, then the file
-of --config, then the profile (--profile, $KASPAR_PROFILE, or the one of 'kaspar profile use'). Other servers than those
-of the profile in use are another cluster: it gets none of that profile's settings, unless --profile asks for it.
+Settings of the client are Java client properties, in this precedence: -b, -X, the file of --config, the profile
+(--profile, $KASPAR_PROFILE, or the one in use). Servers other than those of the profile in use are another cluster:
+they get none of that profile's settings, unless --profile is given.
 """
 
 import contextlib
@@ -48,7 +47,8 @@ class ClusterChoice:
     settings: Sequence[str] = ()
     environment_servers: str | None = None
     environment_profile: str | None = None
-    """These count only if no option names a cluster: otherwise passwords of one would go to the servers of another."""
+    """Used only if no option names a cluster: otherwise the passwords of one would be sent to the servers of
+    another."""
     profiles: Profiles = field(default_factory=lambda: Profiles(default_folder()))
 
     def properties(self) -> dict[str, str]:
@@ -58,7 +58,7 @@ class ClusterChoice:
         if self.servers is not None:
             given[BOOTSTRAP_SERVERS] = self.servers
         if not given.get(BOOTSTRAP_SERVERS, DEFAULT_SERVERS).strip():
-            raise WrongUsage("-b HOST:PORT is empty: which cluster?")
+            raise WrongUsage("-b HOST:PORT is empty")
         name = self.profile
         if name is None and BOOTSTRAP_SERVERS not in given:
             name = self.environment_profile
@@ -112,7 +112,7 @@ class Session:
                 raise no_broker(self.servers, problem) from None
             except KasparError as problem:
                 if security is not None and _is_handshake(problem):
-                    raise NoBroker(f"{problem}: does this listener have TLS? security.protocol says so") from None
+                    raise NoBroker(f"{problem}: does this listener use TLS? Check security.protocol") from None
                 raise
 
     def _security(self) -> "ClientSecurity | None":
@@ -126,7 +126,7 @@ class Session:
         try:
             return int(self.properties[name]) / 1000 if name in self.properties else default_s
         except ValueError:
-            raise WrongUsage(f"{name} is a number of milliseconds, not {self.properties[name]!r}") from None
+            raise WrongUsage(f"{name} must be a number of milliseconds, not {self.properties[name]!r}") from None
 
 
 def _is_handshake(problem: KasparError) -> bool:
@@ -158,15 +158,15 @@ def no_broker(servers: str, error: OSError) -> NoBroker:
 
     match error:
         case ConnectionRefusedError():
-            return NoBroker(f"no broker responds at {servers}: is it running? try 'kaspar up'")
+            return NoBroker(f"no broker responds at {servers}: is it running? 'kaspar up' starts one")
         case socket.gaierror():
-            return NoBroker(f"no broker responds at {servers}: the host name is not known")
+            return NoBroker(f"no broker responds at {servers}: the host name cannot be resolved")
         case TimeoutError():
-            return NoBroker(f"no broker responds at {servers} in time: is this the port of a broker? does it need TLS?")
+            return NoBroker(f"no broker responds at {servers} in time: is this a broker's port, and does it need TLS?")
         case ConnectionError():
             return NoBroker(
-                f"the broker at {servers} closed the connection: if it needs TLS or a log-in, give the settings with "
-                "--config FILE or --profile NAME"
+                f"the broker at {servers} closed the connection: if it requires TLS or authentication, pass the "
+                "settings with --config FILE or --profile NAME"
             )
     return NoBroker(f"no broker responds at {servers}: {error.strerror or error}")
 
@@ -189,7 +189,7 @@ _CLUSTER_OPTIONS: Final = (
         "servers",
         metavar="HOST:PORT",
         envvar="KASPAR_BOOTSTRAP_SERVER",
-        help="One or more brokers of the cluster, comma-separated (default: of the profile, or localhost:9092).",
+        help="One or more brokers of the cluster, comma-separated (default: from the profile, or localhost:9092).",
     ),
     click.option(
         "--profile",
@@ -198,7 +198,7 @@ _CLUSTER_OPTIONS: Final = (
         shell_complete=lambda context, parameter, incomplete: [
             name for name in Profiles(default_folder()).names() if name.startswith(incomplete)
         ],
-        help="A cluster by its name (default: that of 'kaspar profile use').",
+        help="A connection profile (default: the one chosen with 'kaspar profile use').",
     ),
     click.option(
         "--config",
@@ -213,7 +213,7 @@ _CLUSTER_OPTIONS: Final = (
 _OUTPUT_OPTIONS: Final = (
     click.option("--json", "output_format", flag_value=Format.JSON, type=Format, help="Print JSON."),
     click.option("--yaml", "output_format", flag_value=Format.YAML, type=Format, help="Print YAML."),
-    click.option("--no-headers", is_flag=True, help="Print tables without their first line."),
+    click.option("--no-headers", is_flag=True, help="Print tables without the header line."),
     click.option("--no-color", is_flag=True, help="No colours, as NO_COLOR=1 in the environment."),
 )
 
@@ -239,7 +239,7 @@ def chosen_cluster(
 
 
 def common_options(function: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
-    """Give the command the options of the cluster and of the output, and their session as its first argument."""
+    """Add the connection and output options to the command, and pass their session as its first argument."""
 
     @functools.wraps(function)
     def with_session(
@@ -261,7 +261,7 @@ def common_options(function: Callable[Concatenate[Session, P], R]) -> Callable[.
 
 
 def cluster_options(function: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
-    """Only the options of the cluster, for commands whose output has one form."""
+    """Only the connection options, for commands with one output format."""
 
     @functools.wraps(function)
     def with_session(
@@ -279,7 +279,7 @@ def cluster_options(function: Callable[Concatenate[Session, P], R]) -> Callable[
 
 
 def output_options(function: Callable[Concatenate[Output, P], R]) -> Callable[..., R]:
-    """Only the options of the output, for commands that talk to no cluster. The output is the first argument."""
+    """Only the output options, for commands that do not connect to a cluster. The output is the first argument."""
 
     @functools.wraps(function)
     def with_output(*args: Any, output_format: Format | None, no_headers: bool, no_color: bool, **options: Any) -> R:

@@ -22,7 +22,7 @@ from kaspar.cli.spark_transactions import transactions
 )
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Run a standalone Spark cluster on this machine, from the pip package, and look after transactions of exactly-once
+    """Run a standalone Spark cluster on this machine, from the pip package, and manage transactions of exactly-once
     queries."""
     if not context.resilient_parsing and importlib.util.find_spec("pyspark") is None:
         raise KasparError("PySpark is not installed: pip install 'kaspar[spark]'")

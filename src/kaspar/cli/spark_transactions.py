@@ -31,18 +31,18 @@ class TransactionsOptions:
 @click.command(
     "transactions",
     cls=Command,
-    epilog="--end commits what was decided and aborts the rest. A query that is still running stops.\n"
+    epilog="--end commits decided transactions and aborts the rest. A query that is still running is stopped.\n"
     "Example: kaspar spark transactions --bootstrap-server localhost:9092 --end --query orders",
 )
 @cluster_options
 @click.option("--query", multiple=True, metavar="ID", help="Only this query; may be repeated.")
-@click.option("--finish", is_flag=True, help="Commit what was decided, for all queries; running queries go on.")
+@click.option("--finish", is_flag=True, help="Commit decided transactions of all queries; running queries continue.")
 @click.option("--end", is_flag=True, help="End the transactions of the queries that --query or --all selects.")
 @click.option("--all", is_flag=True, help="With --end: of all queries.")
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="With --end: continue although records are lost, because a decided transaction was aborted, or because the "
+    help="With --end: continue even if records are lost, because a decided transaction was aborted or because the "
     "changed program writes more in its last batch than was published.",
 )
 @click.option(
@@ -52,7 +52,7 @@ class TransactionsOptions:
 )
 def transactions(session: Session, /, **given: Any) -> int:
     """Show the open transactions of exactly-once queries, and batches that are decided but not yet committed. Running
-    queries have some, too. A query that is restarted ends its own."""
+    queries have some too. A restarted query ends its own."""
     options = TransactionsOptions(**given)
     _check(options)
     return _run(session, options)
@@ -60,7 +60,7 @@ def transactions(session: Session, /, **given: Any) -> int:
 
 def _check(options: TransactionsOptions) -> None:
     if options.finish and (options.query or options.end):
-        raise KasparError("--finish is for all queries and cannot be combined with --query or --end")
+        raise KasparError("--finish applies to all queries and cannot be combined with --query or --end")
     if (options.all or options.accept_loss or options.release) and not options.end:
         raise KasparError("--all, --accept-loss and --release require --end")
     if options.release and not options.query:
@@ -90,7 +90,9 @@ def _run(session: Session, options: TransactionsOptions) -> int:
         if options.end:
             return _end(client, log, sorted(queries), accept_loss=options.accept_loss, releases=options.release)
         if not wanted:
-            print(f"{', '.join(sorted(named))} left nothing open." if named else "No query left anything open.")
+            print(
+                f"No open transactions of {', '.join(sorted(named))}." if named else "No query has open transactions."
+            )
     return 0
 
 
@@ -117,7 +119,7 @@ def _finish(client: "Client", log: "DecisionLog") -> int:
     for batch, problem in finished.items():
         print(f"{batch}: {problem or 'committed'}")
     if not finished:
-        print("Everything that was decided is committed.")
+        print("All decided transactions are committed.")
     return int(any(problem is not None for problem in finished.values()))
 
 
@@ -136,7 +138,7 @@ def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_los
         print(f"query {query}: {ended.committed} transactions committed, {ended.aborted} aborted")
         if ended.still_open:
             is_clean = False
-            print(f"query {query}: still running, it has new transactions: {', '.join(sorted(ended.still_open))}")
+            print(f"query {query}: still running; it has new transactions: {', '.join(sorted(ended.still_open))}")
         if releases:
             release(participants, query)
             print(f"query {query}: released; the next stream of that name counts its batches from 0")

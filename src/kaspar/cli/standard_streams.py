@@ -1,4 +1,4 @@
-"""Standard input, output and error of the command, such as a caller may leave them."""
+"""Standard input, output and error of the command, in whatever state the caller left them."""
 
 import io
 import os

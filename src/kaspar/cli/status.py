@@ -1,4 +1,4 @@
-"""`kaspar status`: what runs in the folder of `kaspar up`, for people and for programs."""
+"""`kaspar status`: shows what runs in the folder of `kaspar up`."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ _PAUSE_S: Final = 0.2
 _EXAMPLES: Final = """\
 examples:
   kaspar status                               a table of the brokers in ./kaspar-data
-  kaspar status --dir /data/c1 --wait 30      for scripts: go on when the cluster is ready
+  kaspar status --dir /data/c1 --wait 30      for scripts: wait until the cluster is ready
   kaspar status --json | jq '.brokers[] | select(.controller) | .id'
   kaspar status --json | jq -r '.services[] | select(.name == "registry") | .url'
 

@@ -20,9 +20,9 @@ _PROGRESS_EVERY_S: Final = 5.0
 _EXAMPLES: Final = """\
 examples:
   kaspar stop                                 stop what 'kaspar up' runs in ./kaspar-data
-  kaspar stop --dir /data/c1 --timeout 300    with more time to close many logs
+  kaspar stop --dir /data/c1 --timeout 300    allow more time to close many logs
 
-exit codes: 0 if nothing runs in the folder any more, also if nothing did before; 1 if something still runs
+exit codes: 0 if nothing is running in the folder any more, or nothing was; 1 if something is still running
 """
 
 
@@ -34,24 +34,24 @@ exit codes: 0 if nothing runs in the folder any more, also if nothing did before
     type=float,
     default=120.0,
     metavar="SECONDS",
-    help="Stop waiting after this time; they go on stopping (default: 120).",
+    help="Stop waiting after this time; shutdown continues in the background (default: 120).",
 )
 def command(folder: Path, timeout_s: float) -> int:
-    """Stop what 'kaspar up' runs in a folder, as Ctrl-C there does: the services, brokers one after the other, each
-    cleanly, then ZooKeeper. Returns when all of them have ended."""
+    """Stop what 'kaspar up' runs in a folder, as Ctrl-C would: the services, then the brokers one after the other, then
+    ZooKeeper. Returns when all of them have stopped."""
     from kaspar.supervisor.folder import Folder
 
     try:
         return _stop(Folder(folder), timeout_s=timeout_s)
     except KeyboardInterrupt:
-        print("kaspar: interrupted; what was asked to stop goes on stopping", file=sys.stderr)
+        print("kaspar: interrupted; shutdown continues in the background", file=sys.stderr)
         return INTERRUPTED
 
 
 def _stop(folder: "Folder", *, timeout_s: float) -> int:
     running = folder.running()
     if running is None or not _alive(running):
-        print(f"Nothing runs in {folder.path}.")
+        print(f"Nothing is running in {folder.path}.")
         return 0
     running.supervisor.send(signal.SIGTERM)
     begun = time.monotonic()
@@ -66,7 +66,7 @@ def _stop(folder: "Folder", *, timeout_s: float) -> int:
             print(f"waiting for {_and(alive)}", flush=True)
         time.sleep(_PAUSE_S)
         running = folder.running() or running  # with processes that were started since
-    print(f"Stopped what ran in {folder.path}, in {time.monotonic() - begun:.1f} s.")
+    print(f"Stopped everything in {folder.path} in {time.monotonic() - begun:.1f} s.")
     return 0
 
 

@@ -51,11 +51,11 @@ for _change in (create, delete, alter, add_partitions, trim):
 examples:
   kaspar topic list
   kaspar topic list 'orders-*' --json
-  kaspar topic list --no-headers | cut -d' ' -f1       only the names
+  kaspar topic list --no-headers | cut -d' ' -f1       names only
 """,
 )
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
-@click.option("--internal", is_flag=True, help="Also internal topics, such as __consumer_offsets.")
+@click.option("--internal", is_flag=True, help="Include internal topics, such as __consumer_offsets.")
 @common_options
 def list_topics(session: Session, patterns: Sequence[str], internal: bool) -> None:
     """List topics: all, or those whose name matches a PATTERN such as 'orders-*' or '^orders-[0-9]+$'."""
@@ -70,7 +70,7 @@ def list_topics(session: Session, patterns: Sequence[str], internal: bool) -> No
         names = [name for name in topics.list_topics(admin, include_internal=internal) if is_listed(name)]
         described = topics.describe_topics(admin, names)
     rows = [topic_row(topic) for topic in described.values() if not isinstance(topic, Refused)]
-    none = "No topic matches." if patterns else "There are no topics: 'kaspar topic create NAME' makes one."
+    none = "No topic matches." if patterns else "There are no topics: 'kaspar topic create NAME' creates one."
     session.output.table(TOPIC_COLUMNS, rows, empty=none)
 
 
@@ -95,7 +95,7 @@ examples:
 """,
 )
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics)
-@click.option("--all-configs", is_flag=True, help="All settings, also those that have their default.")
+@click.option("--all-configs", is_flag=True, help="Show all settings, including defaults.")
 @common_options
 def describe(session: Session, names: Sequence[str], all_configs: bool) -> None:
     """Show the partitions of topics, with their leaders, replicas and offsets, and the settings that were changed."""

@@ -32,10 +32,18 @@ examples:
 """,
 )
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("-p", "--partitions", type=click.IntRange(1), metavar="N", help="Partitions (default: the brokers').")
-@click.option("-r", "--replicas", type=click.IntRange(1), metavar="N", help="Replicas (default: the brokers').")
-@click.option("-c", "--set", "configs", multiple=True, metavar="NAME=VALUE", help="A setting; may be repeated.")
-@click.option("--if-not-exists", is_flag=True, help="A topic that exists is no error.")
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of partitions (default: the brokers' default).",
+)
+@click.option(
+    "-r", "--replicas", type=click.IntRange(1), metavar="N", help="Number of replicas (default: the brokers' default)."
+)
+@click.option("-c", "--set", "configs", multiple=True, metavar="NAME=VALUE", help="A topic setting; may be repeated.")
+@click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
 @common_options
 def create(
     session: Session,
@@ -79,7 +87,7 @@ examples:
 """,
 )
 @_NAMES
-@click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @yes_option
 @common_options
 def delete(session: Session, names: Sequence[str], if_exists: bool, yes: bool) -> int:
@@ -111,8 +119,8 @@ examples:
 """,
 )
 @_NAMES
-@click.option("-c", "--set", "new", multiple=True, metavar="NAME=VALUE", help="Set it; may be repeated.")
-@click.option("--unset", "old", multiple=True, metavar="NAME", help="Give it its default; may be repeated.")
+@click.option("-c", "--set", "new", multiple=True, metavar="NAME=VALUE", help="Change a setting; may be repeated.")
+@click.option("--unset", "old", multiple=True, metavar="NAME", help="Reset a setting to its default; may be repeated.")
 @common_options
 def alter(session: Session, names: Sequence[str], new: Sequence[str], old: Sequence[str]) -> int:
     """Change the settings of topics."""
@@ -127,7 +135,7 @@ def alter(session: Session, names: Sequence[str], new: Sequence[str], old: Seque
     changes = [ConfigChange(name, ConfigOperation.SET, value) for name, value in pairs(new, "--set").items()]
     changes += [ConfigChange(name, ConfigOperation.DELETE) for name in old]
     if not changes:
-        raise WrongUsage("--set NAME=VALUE or --unset NAME says what to change")
+        raise WrongUsage("--set NAME=VALUE or --unset NAME is required")
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in dict.fromkeys(names)}
     with session.admin() as admin:
         refused = incremental_alter_configs(admin, dict.fromkeys(resources.values(), changes))
@@ -144,20 +152,20 @@ def alter(session: Session, names: Sequence[str], new: Sequence[str], old: Seque
     cls=Command,
     epilog="""\
 examples:
-  kaspar topic add-partitions orders --num 2        two more than now
-  kaspar topic add-partitions orders --to 12        twelve in all
+  kaspar topic add-partitions orders --num 2        two more
+  kaspar topic add-partitions orders --to 12        twelve in total
 """,
 )
 @_NAMES
-@click.option("-n", "--num", type=click.IntRange(1), metavar="N", help="How many more.")
-@click.option("--to", "total", type=click.IntRange(1), metavar="N", help="How many in all.")
+@click.option("-n", "--num", type=click.IntRange(1), metavar="N", help="Number of partitions to add.")
+@click.option("--to", "total", type=click.IntRange(1), metavar="N", help="Total number of partitions.")
 @common_options
 def add_partitions(session: Session, names: Sequence[str], num: int | None, total: int | None) -> int:
     """Add partitions to topics. Records with the same key may go to another partition from then on."""
     from kaspar.client.admin.partitions import NewPartitions, create_partitions
 
     if (num is None) is (total is None):
-        raise WrongUsage("--num N says how many more, or --to N how many in all")
+        raise WrongUsage("either --num N or --to N is required")
     with session.admin() as admin:
         totals = {
             topic.name: NewPartitions(total or len(topic.partitions) + (num or 0))
@@ -179,7 +187,7 @@ def add_partitions(session: Session, names: Sequence[str], num: int | None, tota
 examples:
   kaspar topic trim orders --before 1000 --partitions 0,1
   kaspar topic trim orders --before '7 days ago'
-  kaspar topic trim orders --before end             all records that are there now
+  kaspar topic trim orders --before end             all current records
 """,
 )
 @_NAME
@@ -187,7 +195,7 @@ examples:
     "--before",
     required=True,
     metavar="WHERE",
-    help="What is kept begins here: an offset, a time such as '7 days ago', or 'end'.",
+    help="Delete records before this position: an offset, a time such as '7 days ago', or 'end'.",
 )
 @click.option("-p", "--partitions", metavar="N,N-M", type=PARTITIONS, help="Only these partitions (default: all).")
 @yes_option

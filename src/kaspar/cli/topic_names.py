@@ -41,7 +41,7 @@ def matching(words: Sequence[str], existing: Iterable[str]) -> list[str]:
         with_internal = word.lstrip("^").startswith("__")
         matches = [name for name in names if expression.search(name) and (with_internal or not name.startswith("__"))]
         if not matches:
-            raise NotFound(f"no topic matches '{word}'; 'kaspar topic list' shows all")
+            raise NotFound(f"no topic matches '{word}'; 'kaspar topic list' lists all topics")
         found |= dict.fromkeys(matches)
     return list(found)
 
@@ -51,7 +51,7 @@ def unknown_topic(name: str, existing: Sequence[str]) -> NotFound:
     if near:
         return NotFound(f"there is no topic '{name}': did you mean {_either(near)}?")
     return NotFound(
-        f"there is no topic '{name}': 'kaspar topic create {name}' creates it, 'kaspar topic list' shows all"
+        f"there is no topic '{name}': 'kaspar topic create {name}' creates it, 'kaspar topic list' lists all topics"
     )
 
 

@@ -1,4 +1,4 @@
-"""`kaspar txn`: transactions, and those that block readers."""
+"""`kaspar txn`: lists and aborts transactions, and finds hanging ones."""
 
 import time
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ _OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 @click.group("txn", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show transactions, and end those that block readers of committed records."""
+    """Show transactions, and abort those that block read_committed consumers."""
 
 
 @command.command("list", epilog=_EXAMPLES)
-@click.option("--open", "is_open", is_flag=True, help="Only those that are open.")
+@click.option("--open", "is_open", is_flag=True, help="Only open transactions.")
 @common_options
 def list_transactions(session: Session, is_open: bool) -> None:
     """List the transactional ids and the states of their last transactions."""
@@ -67,7 +67,7 @@ def list_transactions(session: Session, is_open: bool) -> None:
 @click.argument("transactional_ids", nargs=-1, required=True, metavar="ID...")
 @common_options
 def describe(session: Session, transactional_ids: Sequence[str]) -> None:
-    """Show the state of transactions, since when they are open, and what they have written to."""
+    """Show the state of transactions, how long they have been open, and their partitions."""
     with session.admin() as admin:
         rows = [_row(each) for each in _existing(admin, transactional_ids)]
     columns = [
@@ -108,7 +108,7 @@ def _existing(admin: "Admin", transactional_ids: Sequence[str]) -> "list[Transac
         each = found[name]
         if isinstance(each, Refused):
             if each.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-                raise NotFound(f"there is no transactional id {name}: 'kaspar txn list' shows those that exist")
+                raise NotFound(f"there is no transactional id {name}: 'kaspar txn list' lists them")
             raise each
         existing.append(each)
     return existing
@@ -120,7 +120,7 @@ def _existing(admin: "Admin", transactional_ids: Sequence[str]) -> "list[Transac
 examples:
   kaspar txn hanging
   kaspar txn hanging --topic orders --older-than 1h
-  kaspar txn hanging --abort                  end those that were found
+  kaspar txn hanging --abort                  abort those that are found
 """,
 )
 @click.option("--topic", metavar="TOPIC", shell_complete=complete_topics, help="Search only this topic.")
@@ -128,14 +128,14 @@ examples:
     "--older-than",
     default="15 minutes",
     metavar="DURATION",
-    help="Only those without a record for so long (default: 15 minutes, the longest that brokers allow by default).",
+    help="Only transactions without a record for this long (default: 15 minutes, the brokers' default maximum).",
 )
 @click.option("--abort", "is_abort", is_flag=True, help="Abort those that are found.")
 @yes_option
 @common_options
 def hanging(session: Session, topic: str | None, older_than: str, is_abort: bool, yes: bool) -> int:
-    """Find transactions that are open on a partition although no coordinator knows them any more: readers of committed
-    records wait for them for ever. The exit code is 1 if there are some and they are not aborted."""
+    """Find transactions that are open on a partition but unknown to any coordinator: read_committed consumers wait for
+    them forever. The exit code is 1 if some are found and not aborted."""
     from kaspar.cli.records.times import parse_duration
     from kaspar.tools.transactions.hanging import find_hanging
 
@@ -173,7 +173,7 @@ def hanging(session: Session, topic: str | None, older_than: str, is_abort: bool
         Column("start_offset", "START"),
         Column("last_timestamp", "LAST RECORD"),
     ]
-    session.output.table(columns, rows, empty="No transaction hangs.")
+    session.output.table(columns, rows, empty="No hanging transactions.")
     return FAILED if rows else 0
 
 
@@ -195,13 +195,13 @@ def _abort_on_partition(admin: "Admin", transaction: "OpenTransaction") -> Done:
 @yes_option
 @common_options
 def abort(session: Session, transactional_ids: Sequence[str], yes: bool) -> int:
-    """Abort the open transactions of these ids. Their producers are fenced: they fail, and must be restarted."""
+    """Abort the open transactions of these ids. Their producers are fenced and must be restarted."""
     from kaspar.client.admin.transactions import fence_producer
 
     results = []
     with session.admin() as admin:
         names = [each.transactional_id for each in _existing(admin, transactional_ids)]
-        confirm(f"Abort what {', '.join(names)} has open, and fence the producer?", yes=yes)
+        confirm(f"Abort the open transaction of {', '.join(names)} and fence the producer?", yes=yes)
         for name in names:
             try:
                 fence_producer(admin, name)

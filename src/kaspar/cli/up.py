@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER: Final = Path("kaspar-data")
 
 _DESCRIPTION: Final = """\
-Run brokers on this machine until Ctrl-C or SIGTERM. One broker keeps its metadata itself. Several are a
-cluster, with up to three replicas of each topic; ZooKeeper, which is started too, keeps its metadata.
-The schema registry, the REST proxy, the monitor and the console run beside them, if kaspar[console] is installed.
-A process that ends by itself is started again. Everything listens on 127.0.0.1 only.
-With --secure clients have to log in, over TLS, and ACLs say what they may do.
+Run brokers on this machine until Ctrl-C or SIGTERM. One broker stores its metadata itself. Several form a
+cluster with up to three replicas of each topic; ZooKeeper, which is started too, stores its metadata.
+The schema registry, the REST proxy, the monitor and the console run alongside, if kaspar[console] is installed.
+A process that exits is restarted. Everything listens on 127.0.0.1 only.
+With --secure, clients must authenticate over TLS, and ACLs are enforced.
 """
 _EXAMPLES: Final = """\
 examples:
   kaspar up                                   one broker on 127.0.0.1:9092, the console on http://127.0.0.1:8080
   kaspar up --brokers 3                       a cluster on ports 9092, 9093 and 9094; needs Java and kaspar[spark]
-  kaspar up --brokers 3 --zookeepers 3        that also survives the end of a ZooKeeper server
+  kaspar up --brokers 3 --zookeepers 3        also survives the loss of a ZooKeeper server
   kaspar up --brokers 3 --dir /data/c1 --port 19092 --override num.partitions=6
-  kaspar up --dir /data/c1                    again, with the data, the number of brokers and the ports of before
-  kaspar up --registry-port 0 --rest-port 0   any free ports, which 'kaspar status' shows
-  kaspar up --only console                    no other service; --only '' runs brokers only
+  kaspar up --dir /data/c1                    restart with the same data, number of brokers and ports
+  kaspar up --registry-port 0 --rest-port 0   any free ports; 'kaspar status' shows them
+  kaspar up --only console                    no other services; --only '' runs brokers only
   kaspar up --secure                          TLS, passwords and ACLs; settings for clients are in FOLDER/clients
 
 While it runs, in another terminal:
-  kaspar status --wait 30                     what runs, and which broker is the controller
-  kaspar stop                                 stop it, as Ctrl-C does
+  kaspar status --wait 30                     what is running, and which broker is the controller
+  kaspar stop                                 stop it, like Ctrl-C
 
 Each broker has a folder broker-N in the folder of --dir: server.properties, broker.log, logs/ and data/.
 """
@@ -55,7 +55,7 @@ def folder_option(function: Callable[..., int]) -> Callable[..., int]:
         type=click.Path(path_type=Path),
         default=DEFAULT_FOLDER,
         metavar="FOLDER",
-        help=f"Folder of the cluster: all data, settings and logs are in it (default: ./{DEFAULT_FOLDER}).",
+        help=f"Folder for all data, settings and logs of the cluster (default: ./{DEFAULT_FOLDER}).",
     )(function)
 
 
@@ -90,7 +90,7 @@ def service_port_options(function: Callable[..., int]) -> Callable[..., int]:
             f"--{service.name}-port",
             type=int,
             metavar="PORT",
-            help=f"Port of the {service.title}; 0 takes any free one (default: as before in this folder, or "
+            help=f"Port of the {service.title}; 0 for any free port (default: as before in this folder, or "
             f"{service.port}).",
         )(function)
     return function
@@ -101,46 +101,46 @@ def service_port_options(function: Callable[..., int]) -> Callable[..., int]:
     "--brokers",
     type=int,
     metavar="N",
-    help="Number of brokers (default: as many as the folder has data of, or 1). More than before is possible; fewer is "
-    "not.",
+    help="Number of brokers (default: the number already in the folder, or 1). It can be increased later, but not "
+    "decreased.",
 )
 @folder_option
 @click.option(
     "--port",
     type=int,
     metavar="PORT",
-    help="Port of broker 1; broker 2 has the next one, and so on (default: as before in this folder, or 9092).",
+    help="Port of broker 1; the next brokers use the next ports (default: as before in this folder, or 9092).",
 )
 @click.option(
     "--zookeepers",
     type=int,
     metavar="N",
-    help="Number of ZooKeeper servers of a new cluster: 1 (default), or 3, of which one may fail.",
+    help="Number of ZooKeeper servers of a new cluster: 1 (default), or 3 to tolerate the loss of one.",
 )
 @click.option(
     "--secure",
     is_flag=True,
-    help="Clients log in over TLS, as one of two users that are made at the first start: 'admin', who may do "
-    "everything, and 'client', who may create, read and write topics. A folder that was secured stays so.",
+    help="Clients authenticate over TLS, as one of two users that are created at the first start: 'admin', who may "
+    "do everything, and 'client', who may create, read and write topics. A secured folder stays secured.",
 )
 @click.option(
     "--override",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of every broker, with Kafka's name; may be repeated. Not kept: give it at every start.",
+    help="A setting of every broker, with Kafka's name; may be repeated. Not saved; pass it on every start.",
 )
 @service_port_options
 @click.option(
     "--without",
     metavar="SERVICES",
-    help=f"Leave these services out, now and at later starts; of {', '.join(SERVICES)}, separated by commas.",
+    help=f"Do not run these services, now and at later starts; comma-separated, from {', '.join(SERVICES)}.",
 )
-@click.option("--only", metavar="SERVICES", help="Run these services, now and at later starts, and no others.")
+@click.option("--only", metavar="SERVICES", help="Run only these services, now and at later starts.")
 @click.option(
     "--pipelines",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Folder of the pipelines that the console shows (default: that of 'kaspar pipeline'). Not kept.",
+    help="Folder of the pipelines that the console shows (default: that of 'kaspar pipeline'). Not saved.",
 )
 def command(folder: Path, **given: Any) -> int:
     from kaspar.supervisor.folder import Folder
@@ -167,7 +167,7 @@ def run_up(folder: "Folder", options: UpOptions) -> int:
 
 
 def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_grown: bool) -> None:
-    """What can be done only when all brokers are there, and before that is reported."""
+    """Work that needs all brokers, done before the cluster is reported as ready."""
     if has_grown:
         _keep_settings(members, options)
     if members.plan.is_secured:
@@ -177,7 +177,7 @@ def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_g
 
 
 def _print_ready(folder: "Folder", plan: "ClusterPlan", seconds: float) -> None:
-    """Passwords are shown on a terminal only: other output may be kept, and read by others."""
+    """Passwords are shown on a terminal only: other output may be stored where others can read it."""
     from kaspar.cli.up_screen import ready_lines
 
     is_terminal = sys.stdout.isatty()
@@ -201,7 +201,7 @@ def _keep_settings(members: "Members", options: UpOptions) -> None:
     try:
         keep_min_insync_replicas(members.contacts[1], values[MIN_INSYNC_REPLICAS])
     except (KasparError, OSError) as problem:
-        _say(f"{MIN_INSYNC_REPLICAS} stays as it was before the cluster has grown: {problem}")
+        _say(f"{MIN_INSYNC_REPLICAS} was not raised for the larger cluster: {problem}")
 
 
 def _say(line: str) -> None:
@@ -255,7 +255,7 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
 
 
 def _installed(wishes: "ServiceWishes", earlier: "ClusterPlan | None") -> list[str]:
-    """The services that can run. Of one that was asked for, what is missing is an error; otherwise it is said."""
+    """The services that can run. Missing packages are an error if the service was requested, otherwise a notice."""
     from kaspar.services.extras import check_installed, missing_packages
 
     for name in sorted(wishes.must_be_installed):

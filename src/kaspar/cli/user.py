@@ -1,4 +1,4 @@
-"""`kaspar user`: users that log in by SCRAM."""
+"""`kaspar user`: manages SCRAM users."""
 
 from typing import Final
 
@@ -24,22 +24,22 @@ _MECHANISM: Final = click.option(
     "--mechanism",
     type=click.Choice(["SCRAM-SHA-256", "SCRAM-SHA-512"], case_sensitive=False),
     default="SCRAM-SHA-512",
-    help="How the user logs in (default: SCRAM-SHA-512).",
+    help="SCRAM mechanism (default: SCRAM-SHA-512).",
 )
 _ITERATIONS: Final = click.option(
-    "--iterations", type=int, default=4096, metavar="N", help="How often the password is hashed (default: 4096)."
+    "--iterations", type=int, default=4096, metavar="N", help="SCRAM iterations (default: 4096)."
 )
 
 
 @click.group("user", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Show, create and delete users that log in by SCRAM, and change their passwords."""
+    """List, create and delete SCRAM users, and change their passwords."""
 
 
 @command.command("list", epilog="Example: kaspar user list --json")
 @common_options
 def list_users(session: Session) -> None:
-    """List the users and how they can log in."""
+    """List the users and their SCRAM mechanisms."""
     from kaspar.client.admin.scram import describe_scram_credentials
 
     with session.admin() as admin:
@@ -51,7 +51,7 @@ def list_users(session: Session) -> None:
         for info in infos
     ]
     columns = [Column("name", "USER"), Column("mechanism", "MECHANISM"), Column("iterations", "ITERATIONS")]
-    session.output.table(columns, rows, empty="There are no SCRAM users: 'kaspar user create NAME' makes one.")
+    session.output.table(columns, rows, empty="There are no SCRAM users: 'kaspar user create NAME' creates one.")
 
 
 @command.command("create", epilog=_EXAMPLES)
@@ -63,7 +63,7 @@ def list_users(session: Session) -> None:
 def create(session: Session, name: str, password: str, mechanism: str, iterations: int) -> int:
     """Create a user."""
     if mechanism in _mechanisms(session, name):
-        raise KasparError(f"there is a user {name} already: 'kaspar user passwd {name}' changes the password")
+        raise KasparError(f"the user {name} already exists: 'kaspar user passwd {name}' changes the password")
     return _upsert(session, name, password, mechanism, iterations, "created")
 
 
@@ -76,7 +76,7 @@ def create(session: Session, name: str, password: str, mechanism: str, iteration
 def passwd(session: Session, name: str, password: str, mechanism: str, iterations: int) -> int:
     """Change the password of a user."""
     if not _mechanisms(session, name):
-        raise NotFound(f"there is no user {name}: 'kaspar user create {name}' makes one")
+        raise NotFound(f"there is no user {name}: 'kaspar user create {name}' creates it")
     return _upsert(session, name, password, mechanism, iterations, "has a new password")
 
 
@@ -85,12 +85,12 @@ def passwd(session: Session, name: str, password: str, mechanism: str, iteration
 @yes_option
 @common_options
 def delete(session: Session, name: str, yes: bool) -> int:
-    """Delete a user, who can no longer log in. ACLs for the user stay."""
+    """Delete a user. ACLs of the user are kept."""
     from kaspar.client.admin.scram import OldScramCredential, alter_scram_credentials
 
     mechanisms = _mechanisms(session, name)
     if not mechanisms:
-        raise NotFound(f"there is no user {name}: 'kaspar user list' shows those that exist")
+        raise NotFound(f"there is no user {name}: 'kaspar user list' lists the users")
     confirm(f"Delete the user {name}?", yes=yes)
     with session.admin() as admin:
         for mechanism in mechanisms:  # brokers refuse two changes of one user in a request

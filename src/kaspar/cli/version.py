@@ -18,6 +18,6 @@ def command() -> None:
         form = (
             "compiled"
             if compiled.load(module).__name__ != module
-            else "interpreted (slower: there was no C compiler at install)"
+            else "interpreted (slower: no C compiler was found at installation)"
         )
         print(f"  {module}: {form}")

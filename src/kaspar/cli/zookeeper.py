@@ -29,7 +29,7 @@ _PATIENCE_S: Final = 3.0
     "number",
     type=int,
     metavar="N",
-    help="Which server.N of FILE this is; kept in its dataDir after the first start.",
+    help="Which server.N of FILE this is; saved in its dataDir at the first start.",
 )
 @click.option(
     "--dir",
@@ -37,20 +37,20 @@ _PATIENCE_S: Final = 3.0
     type=click.Path(path_type=Path),
     default=Path("zookeeper"),
     metavar="FOLDER",
-    help="Folder of data and settings if there is no FILE (default: ./zookeeper).",
+    help="Folder for data and settings without FILE (default: ./zookeeper).",
 )
-@click.option("--port", type=int, default=2181, help="Port for clients if there is no FILE (default: 2181).")
+@click.option("--port", type=int, default=2181, help="Client port without FILE (default: 2181).")
 @click.option(
     "--jaas",
     type=click.Path(path_type=Path),
     metavar="JAASFILE",
-    help="Who may log in by SASL: a JAAS file with a section Server (docs/zookeeper.md).",
+    help="SASL users: a JAAS file with a section Server (docs/zookeeper.md).",
 )
-@click.option("--heap", default="1g", metavar="SIZE", help="Memory, at most (default: 1g).")
+@click.option("--heap", default="1g", metavar="SIZE", help="Maximum memory (default: 1g).")
 def command(file: Path | None, number: int | None, folder: Path, port: int, jaas: Path | None, heap: str) -> int:
-    """Run a ZooKeeper server until SIGTERM or Ctrl-C: the one that comes with PySpark. FILE has its settings, as in
-    zoo.cfg. Without a file it is a single server that listens on 127.0.0.1. Several servers with the same server.N
-    lines in their files are an ensemble. Needs Java and kaspar[spark]."""
+    """Run a ZooKeeper server until SIGTERM or Ctrl-C: the one bundled with PySpark. FILE has its settings, as in
+    zoo.cfg. Without a file it runs a single server on 127.0.0.1. Servers with the same server.N lines in their files
+    form an ensemble. Needs Java and kaspar[spark]."""
     from kaspar.zookeeper import ZooKeeperServer
 
     jaas_file = _checked_jaas_file(jaas)
@@ -71,7 +71,7 @@ def _checked_jaas_file(file: Path | None) -> Path | None:
     except (UnicodeDecodeError, KasparError) as problem:
         raise KasparError(f"{file} is not a JAAS file: {problem}") from None
     if "Server" not in sections:
-        raise KasparError(f"{file} has no section Server, which says who may log in")
+        raise KasparError(f"{file} has no section Server, which lists the users")
     return file.resolve()
 
 
@@ -79,9 +79,9 @@ def _own_config(folder: Path, port: int, number: int | None) -> "ServerConfig":
     from kaspar.zookeeper.config import write_config
 
     if number is not None:
-        raise KasparError("--id says which member of an ensemble this is, and the members are in a FILE")
+        raise KasparError("--id requires a FILE with the members of the ensemble")
     if not 1 <= port <= 65_535:
-        raise KasparError(f"a port is between 1 and 65535, not {port}")
+        raise KasparError(f"the port must be between 1 and 65535, not {port}")
     return write_config(folder, client_port=port)
 
 
@@ -129,7 +129,7 @@ def _report(server: "ZooKeeperServer") -> None:
             return
         if config.is_member and not has_said and time.monotonic() > started + _PATIENCE_S:
             has_said = True
-            print("ZooKeeper waits for a majority of its ensemble.", flush=True)
+            print("ZooKeeper is waiting for a majority of its ensemble.", flush=True)
         time.sleep(_PAUSE_S)
     ports = [f"{config.client_host}:{config.client_port}"] if config.client_port is not None else []
     if config.secure_client_port is not None:

@@ -48,12 +48,14 @@ def log_in(core: ClientCore, security: ClientSecurity, host: str) -> LogIn:
     try:
         token: bytes | None = exchange.first()
         while token is not None:
-            answer = yield LogInRequest(SaslAuthenticateRequest(auth_bytes=token), version)
-            assert isinstance(answer, SaslAuthenticateResponse)
-            if answer.error_code != ErrorCode.NONE:
-                raise Refused(ErrorCode(answer.error_code), answer.error_message or ErrorCode(answer.error_code).name)
-            lifetime_ms = answer.session_lifetime_ms
-            token = exchange.evaluate(answer.auth_bytes)
+            response = yield LogInRequest(SaslAuthenticateRequest(auth_bytes=token), version)
+            assert isinstance(response, SaslAuthenticateResponse)
+            if response.error_code != ErrorCode.NONE:
+                raise Refused(
+                    ErrorCode(response.error_code), response.error_message or ErrorCode(response.error_code).name
+                )
+            lifetime_ms = response.session_lifetime_ms
+            token = exchange.evaluate(response.auth_bytes)
     except InvalidCredentials as problem:
         raise Refused(ErrorCode.SASL_AUTHENTICATION_FAILED, str(problem)) from None
     return lifetime_ms

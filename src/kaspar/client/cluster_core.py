@@ -319,7 +319,7 @@ class ClusterCore:
             code_of=lambda each: each.topics[0].partitions[0].error_code,
         )
         found = response.topics[0].partitions[0]
-        refuse(found.error_code, f"looking up an offset of {where}")
+        refuse(found.error_code, f"listing offsets of {where}")
         return found.offset
 
     # --- requests to leaders ------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def list_offsets(
                 for where, listed in ask_offsets(client, leader, asked, isolation_level, timeout_ms).items():
                     if isinstance(listed, int):
                         code = ErrorCode(listed)
-                        failure = Refused(code, f"looking up an offset of {where}: {code.name}")
+                        failure = Refused(code, f"listing offsets of {where}: {code.name}")
                     else:
                         found[where] = listed
         except (OSError, Refused) as error:

@@ -392,6 +392,6 @@ def _no_topic(topic: str, code: ErrorCode) -> str:
         case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return f"Topic {topic} does not exist, and the broker does not create topics automatically"
         case ErrorCode.INVALID_TOPIC_EXCEPTION:
-            return f"{topic!r} cannot be the name of a topic"
+            return f"{topic!r} is not a valid topic name"
         case _:
             return f"No metadata for topic {topic}: {code.name}"

@@ -290,14 +290,14 @@ def end_all(
 def _until_all_responded(
     client: Client,
     transactional_ids: Sequence[str],
-    answered: Mapping[int, object],
+    responded: Mapping[int, object],
     ask: Callable[[Address, list[int]], None],
     *,
     timeout_s: float | None = None,
 ) -> None:
-    """Call `ask` for each coordinator with the indexes of its ids, until every index is in `answered`."""
+    """Call `ask` for each coordinator with the indexes of its ids, until every index is in `responded`."""
     deadline = time.monotonic() + (client.timeout_s if timeout_s is None else timeout_s)
-    while left := [index for index in range(len(transactional_ids)) if index not in answered]:
+    while left := [index for index in range(len(transactional_ids)) if index not in responded]:
         failure: Exception = Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "transactions are still being ended")
         try:
             places = client.run(
@@ -316,7 +316,7 @@ def _until_all_responded(
             for index in left:
                 _forget(client, transactional_ids[index])
             failure = error
-        if len(answered) < len(transactional_ids):
+        if len(responded) < len(transactional_ids):
             if time.monotonic() > deadline:
                 raise failure
             time.sleep(_BACKOFF_S)
@@ -341,7 +341,7 @@ def _end_request(ending: Ending) -> EndTxnRequest:
 def describe(client: Client, transactional_ids: Iterable[str]) -> dict[str, DescribedTransaction]:
     """Describe each of them, with one request per coordinator. Unknown ids are left out."""
     asked = list(dict.fromkeys(transactional_ids))
-    answered: dict[int, describe_transactions.TransactionState] = {}
+    responded: dict[int, describe_transactions.TransactionState] = {}
 
     def ask(place: Address, indexes: list[int]) -> None:
         request = describe_transactions.DescribeTransactionsRequest(
@@ -354,12 +354,12 @@ def describe(client: Client, transactional_ids: Iterable[str]) -> dict[str, Desc
             if state.error_code in MOVING:
                 _forget(client, asked[index])
             else:
-                answered[index] = state
+                responded[index] = state
 
-    _until_all_responded(client, asked, answered, ask)
+    _until_all_responded(client, asked, responded, ask)
     return {
         state.transactional_id: _described(state)
-        for state in answered.values()
+        for state in responded.values()
         if state.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from kaspar.base.errors import InvalidSetting
 from kaspar.config.authorizer import AuthorizerSettings
 from kaspar.config.broker import BrokerConfig
-from kaspar.config.broker.former import FORMER_SETTINGS
+from kaspar.config.broker.removed_settings import REMOVED_SETTINGS
 from kaspar.config.endpoints import without_listener_prefix
 from kaspar.config.properties import read_properties
 from kaspar.config.providers import resolve_providers
@@ -50,8 +50,8 @@ def warnings_about(values: Mapping[str, str]) -> list[str]:
         elif name in AuthorizerSettings.declared:
             if not values.get("authorizer.class.name"):
                 sentences.append(f"{name} has no effect: authorizer.class.name is not set.")
-        elif name in FORMER_SETTINGS:
-            sentences.append(f"{name} has no effect: {FORMER_SETTINGS[name]}.")
+        elif name in REMOVED_SETTINGS:
+            sentences.append(f"{name} has no effect: {REMOVED_SETTINGS[name]}.")
         else:
             closest = difflib.get_close_matches(name, BrokerConfig.declared, n=1, cutoff=0.7)
             meant = f" Did you mean {closest[0]}?" if closest else ""

@@ -66,7 +66,7 @@ def _provider(name: str, values: Mapping[str, str]) -> Provider:
             return lambda path, key: _from_environment(key, pattern)
     raise InvalidSetting(
         f"config.providers.{name}.class is {class_name or 'missing'}: FileConfigProvider, DirectoryConfigProvider and "
-        f"EnvVarConfigProvider of {_PACKAGE[:-1]} are known"
+        f"EnvVarConfigProvider of {_PACKAGE[:-1]} are supported"
     )
 
 

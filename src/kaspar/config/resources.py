@@ -71,7 +71,7 @@ class GroupConfig(Settings):
         5,
         at_least(2),
         synonyms=_broker("share.delivery.count.limit"),
-        doc="How often a record is delivered to a share group before it is given up.",
+        doc="The maximum number of times that a record is delivered to a share group.",
         not_honoured=NO_SHARE_GROUPS,
     )
     share_heartbeat_interval_ms: int = setting(
@@ -168,7 +168,7 @@ class ClientMetricsConfig(Settings):
     match: tuple[str, ...] = setting(
         DISTINCT_LIST,
         (),
-        doc="Which clients: `name=pattern`, comma-separated, all of which have to match. Names are `client_id`, "
+        doc="Which clients: `name=pattern`, comma-separated, all of which must match. Names are `client_id`, "
         "`client_instance_id`, `client_software_name`, `client_software_version`, `client_source_address` and "
         "`client_source_port`; a pattern is a regular expression for the whole value. Empty means all clients.",
     )

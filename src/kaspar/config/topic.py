@@ -197,7 +197,7 @@ class LogConfig(Settings):
         BOOLEAN,
         False,
         not_honoured=NO_TIERS,
-        doc="Switches tiered storage on for the topic. Refused while the broker has none.",
+        doc="Enables tiered storage for the topic. Rejected, since it is not supported yet.",
     )
     retention_bytes: int = setting(
         LONG,
@@ -242,7 +242,7 @@ class LogConfig(Settings):
         7 * DAY_MS,
         at_least(1),
         synonyms=(Synonym("log.roll.ms"), Synonym("log.roll.hours", HOUR_MS)),
-        doc="The age at which a segment is rolled even if it is not full, so that retention can take it.",
+        doc="The age at which a segment is rolled even if it is not full, so that retention can delete it.",
     )
     unclean_leader_election_enable: bool = setting(
         BOOLEAN,

@@ -24,7 +24,7 @@ from kaspar.client.admin.topics import list_topics
 from kaspar.console.problems import Unacceptable, check_parts
 
 NOT_SECURED: Final = (
-    "This cluster has no authorizer, so everybody may do everything. ACLs need authorizer.class.name on the brokers."
+    "This cluster has no authorizer, so everyone may do everything. ACLs need authorizer.class.name on the brokers."
 )
 _EXAMPLES: Final = 10
 _MOST: Final = 500
@@ -203,15 +203,15 @@ def acl_of(view: AclView) -> Acl:
     pattern_type = _code(PatternType, view.pattern_type, "pattern type")
     operation = _code(AclOperation, view.operation, "operation")
     if pattern_type is PatternType.MATCH:
-        raise Unacceptable("An ACL is for a name (LITERAL) or for a prefix (PREFIXED).")
+        raise Unacceptable("The pattern type of an ACL must be LITERAL or PREFIXED.")
     if operation not in (AclOperation.ALL, *operations_of(resource_type)):
         allowed = ", ".join(each.name for each in (AclOperation.ALL, *operations_of(resource_type)))
-        raise Unacceptable(f"{operation.name} is no operation of a {resource_type.name}: {allowed} are.")
+        raise Unacceptable(f"{operation.name} is not valid for {resource_type.name}; valid: {allowed}.")
     if not view.resource_name:
         raise Unacceptable("The name of the resource is missing.")
     kind, colon, name = view.principal.partition(":")
     if not (kind and colon and name):
-        raise Unacceptable("A principal is written as User:alice.")
+        raise Unacceptable("The principal must have the form User:alice.")
     return Acl(
         resource_type,
         view.resource_name,
@@ -242,7 +242,7 @@ def _optional(codes: type[_Code], name: str, what: str) -> _Code:
 
 def _code(codes: type[_Code], name: str, what: str) -> _Code:
     if name in _NO_TARGETS or name not in codes.__members__:
-        raise Unacceptable(f"{name} is no {what}.")
+        raise Unacceptable(f"{name} is not a valid {what}.")
     return codes[name]
 
 
@@ -250,7 +250,7 @@ def _limited(wanted: Iterable[AclView]) -> list[AclView]:
     """Each once. Raises Unacceptable."""
     acls = list(dict.fromkeys(wanted))
     if not acls:
-        raise Unacceptable("No ACL is given.")
+        raise Unacceptable("No ACLs were given.")
     if len(acls) > _MOST:
         raise Unacceptable(f"At most {_MOST} ACLs can be changed at once.")
     return acls

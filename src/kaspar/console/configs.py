@@ -108,7 +108,7 @@ def change_configs(admin: Admin, resource: ConfigResource, changes: ConfigChange
     if not 0 < len(changes.set) + len(changes.reset) <= _MOST_CHANGES:
         raise Unacceptable(f"From 1 to {_MOST_CHANGES} settings can be changed at once.")
     if both := set(changes.set) & set(changes.reset):
-        raise Unacceptable(f"{', '.join(sorted(both))} cannot be set and reset at once.")
+        raise Unacceptable(f"{', '.join(sorted(both))} cannot be both set and reset.")
     operations = [ConfigChange(name, ConfigOperation.SET, value) for name, value in changes.set.items()]
     operations += [ConfigChange(name, ConfigOperation.DELETE) for name in changes.reset]
     if (refused := incremental_alter_configs(admin, {resource: operations}).get(resource)) is not None:

@@ -1,7 +1,7 @@
 """The doctor's findings, by their severity.
 
-The doctor looks with the rights of the monitor. A caller who may not describe the cluster sees only what is about
-topics and groups that the caller may see, and names no other topic.
+The doctor observes with the rights of the monitor. A caller who may not describe the cluster sees only findings about
+topics and groups that the caller may see, and only if they name no other topic.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""The cluster's health in one look, of what the monitor has seen and the caller may see."""
+"""The cluster's health at a glance, from the monitor's data, restricted to what the caller may see."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Why a call of the page is not done, beside what brokers refuse. The text is a sentence for the person at the page."""
+"""Why a request of the page fails, apart from what brokers reject. The text is a sentence for the user."""
 
 from collections.abc import Collection
 
@@ -14,19 +14,19 @@ class NotThere(KasparError):
 
 
 class Conflict(KasparError):
-    """The change does not fit the present state: somebody else was faster, or something else has to happen first."""
+    """The change conflicts with the current state: someone else was faster, or something else must happen first."""
 
 
 class Unfinished(Conflict):
-    """The change was begun, and what has become of it is not known."""
+    """The change was started, and its outcome is not known."""
 
 
 class PartlyRefused(Refused):
-    """A part of the change was refused, and others were made."""
+    """A part of the change was rejected, and others were made."""
 
 
 def check_parts(results: Collection[object]) -> None:
-    """Raises the first refusal among the results of a change's parts: PartlyRefused, if not all were refused."""
+    """Raises the first refusal among the results of a change's parts: PartlyRefused unless all were rejected."""
     refusals = [each for each in results if isinstance(each, Refused)]
     if refusals:
         first = refusals[0]

@@ -67,7 +67,7 @@ def change(
     check_values(entity, values)
     now = _of(admin, entity)
     if dict(seen) != now:
-        raise Conflict("These quotas have been changed by somebody else meanwhile: look at them again.")
+        raise Conflict("These quotas were changed by someone else in the meantime: reload them.")
     changes = {name: value for name, value in values.items() if value != now.get(name)}
     if changes:
         raise_first(alter_client_quotas(admin, {entity: changes}).values())
@@ -83,7 +83,7 @@ def entity_of(parts: Sequence[EntityPart]) -> QuotaEntity:
             raise Unacceptable(f"The name of the {part.type} is missing.")
         names[part.type] = DEFAULT if part.name is None else part.name
     if not names:
-        raise Unacceptable("A quota is for a user, a client id, both, or an IP address.")
+        raise Unacceptable("A quota must be for a user, a client id, both, or an IP address.")
     if IP in names and len(names) > 1:
         raise Unacceptable("The quota of an IP address cannot be combined with a user or a client id.")
     return QuotaEntity(names.get(USER), names.get(CLIENT_ID), names.get(IP))
@@ -94,7 +94,7 @@ def check_values(entity: QuotaEntity, values: Mapping[str, float | None]) -> Non
     allowed = OF_CLIENTS if entity.ip is None else OF_ADDRESSES
     for name, value in values.items():
         if name not in allowed:
-            raise Unacceptable(f"{name} is no quota of {'clients' if entity.ip is None else 'IP addresses'}.")
+            raise Unacceptable(f"{name} is not a quota of {'clients' if entity.ip is None else 'IP addresses'}.")
         if value is not None and not (math.isfinite(value) and value > 0):
             raise Unacceptable(f"{name} must be a number above 0.")
 

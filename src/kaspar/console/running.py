@@ -27,8 +27,8 @@ from kaspar.web.hosts import AllowedHosts
 
 
 class ConsoleServer:
-    """`values` are settings as texts. With a `monitor`, which somebody else starts and stops, it shows what that one
-    sees; otherwise it has its own. Raises InvalidSetting with a sentence."""
+    """`values` are settings as texts. With a `monitor`, which the caller starts and stops, it shows that monitor's
+    data; otherwise it has its own. Raises InvalidSetting with a sentence."""
 
     def __init__(
         self, values: Mapping[str, str], monitor: Monitor | None = None, *, clock: Clock | None = None
@@ -60,7 +60,7 @@ class ConsoleServer:
 
     @property
     def app(self) -> App:
-        assert self._app is not None, "the console has not been started"
+        assert self._app is not None, "the console is not running"
         return self._app
 
     def bound(self, listeners: Sequence[str]) -> None:

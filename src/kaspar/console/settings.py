@@ -36,46 +36,52 @@ _ORIGINS: Final = Check(_origins_problem, "origins")
 
 class PageSettings(Settings):
     bootstrap_servers: str = setting(
-        STRING, "localhost:9092", importance=Importance.HIGH, doc="Some brokers: `host:port`, separated by commas."
+        STRING,
+        "localhost:9092",
+        importance=Importance.HIGH,
+        doc="Brokers of the cluster: `host:port`, separated by commas.",
     )
     schema_registry_url: tuple[str, ...] = setting(
-        LIST, (), importance=Importance.HIGH, doc="Where the schema registry is. Empty if there is none."
+        LIST, (), importance=Importance.HIGH, doc="The URL of the schema registry. Empty if there is none."
     )
     kaspar_console_allowed_hosts: tuple[str, ...] = setting(
         LIST,
         (),
         importance=Importance.HIGH,
-        doc="The host names by which browsers may reach the console, besides `localhost`, the names of this machine "
-        "and of `listeners`, and any IP address. Requests to others are refused, so that a page of another site cannot "
-        "reach the console by a name that it makes resolve to it (DNS rebinding).",
+        doc="Host names by which browsers may reach the console, in addition to `localhost`, the names of this "
+        "machine and of `listeners`, and any IP address. Requests for other hosts are rejected, which prevents DNS "
+        "rebinding by other sites.",
     )
     kaspar_console_origins: tuple[str, ...] = setting(
         LIST,
         (),
         _ORIGINS,
-        doc="How browsers reach the console through a proxy that ends TLS or has another port, such as "
+        doc="How browsers reach the console through a proxy that terminates TLS or uses another port, such as "
         "`https://console.example.org`: changes from these origins are accepted, and their hosts are allowed.",
     )
-    kaspar_console_read_only: bool = setting(BOOLEAN, False, doc="Whether all changes are refused.")
+    kaspar_console_read_only: bool = setting(BOOLEAN, False, doc="Whether to reject all changes.")
     kaspar_console_audit_file: str = setting(
         STRING,
         "",
-        doc="A file that gets a JSON line for each change: who made or tried it, what it is about, and how it ended. "
-        "It is renamed when it has 100 MiB, and ten renamed ones are kept. Empty writes these lines to the service's "
-        "log.",
+        doc="The audit log: a file with a JSON line for each attempted change, with the user, the resource and the "
+        "outcome. It is rotated at 100 MiB, and ten rotated files are kept. Empty writes these lines to the "
+        "service's log.",
     )
     kaspar_console_pipelines_folder: str = setting(
         STRING, "", doc="The folder of the pipelines that `kaspar up` runs. Empty shows no pipelines."
     )
     kaspar_console_max_pages: int = setting(
-        INT, 200, at_least(1), doc="How many pages may be open that are kept up to date. Others are refused with 503."
+        INT,
+        200,
+        at_least(1),
+        doc="The maximum number of open pages with live updates. Further ones get the status 503.",
     )
 
 
 class ConsoleSettings(PageSettings, IdentitySettings, WebSettings):
     listeners: tuple[str, ...] = listeners_setting(8080)
     kaspar_http_max_body_bytes: int = setting(
-        INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+        INT, 16 * MIB, at_least(1), doc="The maximum size of a request body. A larger one gets the status 413."
     )
     passed_on = (
         "client.",

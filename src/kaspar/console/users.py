@@ -56,7 +56,7 @@ def create(admin: Admin, name: str, password: str, credential: Credential) -> No
     """Raises Refused, Unacceptable, and Conflict if the user can already log in in this way."""
     _check(name, password, credential)
     if credential.mechanism in _mechanisms(admin, name):
-        raise Conflict(f"There is a user {name} with {credential.mechanism} already: change the password instead.")
+        raise Conflict(f"The user {name} already exists with {credential.mechanism}: change the password instead.")
     _set(admin, name, password, credential)
 
 
@@ -64,7 +64,7 @@ def change_password(admin: Admin, name: str, password: str, credential: Credenti
     """Raises Refused, Unacceptable, and NotThere if the user cannot log in in this way."""
     _check(name, password, credential)
     if credential.mechanism not in _mechanisms(admin, name):
-        raise NotThere(f"There is no user {name} with {credential.mechanism} any more.")
+        raise NotThere(f"The user {name} with {credential.mechanism} no longer exists.")
     _set(admin, name, password, credential)
 
 
@@ -72,7 +72,7 @@ def remove(admin: Admin, name: str, mechanisms: Sequence[str]) -> None:
     """Those credentials of the user. Raises Refused, and NotThere if there is none of them."""
     present = [each for each in _mechanisms(admin, name) if each in mechanisms]
     if not present:
-        raise NotThere(f"There is no user {name} any more.")
+        raise NotThere(f"The user {name} no longer exists.")
     results: list[Refused | None] = []
     for mechanism in present:  # brokers refuse two changes of one user in a request
         results += alter_scram_credentials(admin, old=[OldScramCredential(name, mechanism)]).values()
@@ -86,9 +86,9 @@ def _set(admin: Admin, name: str, password: str, credential: Credential) -> None
 
 def _check(name: str, password: str, credential: Credential) -> None:
     if not name:
-        raise Unacceptable("A user needs a name.")
+        raise Unacceptable("The name of the user is missing.")
     if not password:
-        raise Unacceptable("A user needs a password.")
+        raise Unacceptable("The password is missing.")
     if credential.mechanism not in MECHANISMS:
         raise Unacceptable(f"The mechanism must be one of {', '.join(MECHANISMS)}.")
     if not MIN_ITERATIONS <= credential.iterations <= MAX_ITERATIONS:

@@ -88,7 +88,7 @@ def unregister_broker(image: ClusterImage, event: UnregisterBroker) -> Decision[
     if broker_id in image.brokers:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
-            f"Broker {broker_id} is up. Stop it before you unregister it, or it registers again.",
+            f"Broker {broker_id} is running. Stop it before unregistering it, or it will register again.",
         )
     if broker_id not in image.broker_epochs:
         raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")

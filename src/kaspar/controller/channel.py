@@ -78,7 +78,7 @@ class Channel:
         reply, version = await self.commit(event)
         # Also where nothing was changed: who hears that a topic exists already may write to it, too.
         if not await self._images.followed(version, within_s=self._follow_within_s):
-            log.warning("a change is committed, and not carried out here yet", change=type(event).__name__)
+            log.warning("a change is committed but not applied here yet", change=type(event).__name__)
         return reply
 
     async def commit(self, event: ControllerEvent[R]) -> Committed[R]:

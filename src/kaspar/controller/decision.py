@@ -269,7 +269,7 @@ class Draft:
         if size > _MAX_STEP_BYTES:
             raise Refused(
                 ErrorCode.POLICY_VIOLATION,
-                f"The change takes {size} bytes of metadata, and one change may take {_MAX_STEP_BYTES}. {advice}",
+                f"The change takes {size} bytes of metadata, but at most {_MAX_STEP_BYTES} are allowed. {advice}",
             )
         if self._size + size > _MAX_STEP_BYTES:
             self._seal()

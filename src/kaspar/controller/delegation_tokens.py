@@ -14,7 +14,7 @@ def put_delegation_token(image: ClusterImage, event: PutDelegationToken) -> Deci
             if token.has_expired(event.now_ms):
                 draft.remove_token(token.token_id)
     elif event.token.token_id not in image.delegation_tokens:
-        raise Refused(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "The token does not exist any more.")
+        raise Refused(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "The token no longer exists.")
     draft.put_token(event.token)
     return draft.decide(None)
 

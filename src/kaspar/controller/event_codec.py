@@ -30,7 +30,7 @@ def decode_event(name: str, encoded: bytes) -> ControllerEvent[Any]:
     """Raises Refused for an event that this release does not know."""
     kind = _EVENTS.get(name)
     if kind is None:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"The controller does not know the event {name}.")
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"Unknown controller event {name}.")
     try:
         event: ControllerEvent[Any] = _decode(encoded, kind)
         return event

@@ -168,7 +168,7 @@ class Fence:
             except VersionConflict as problem:
                 conflict = problem
             except UnknownOutcome as problem:
-                log.warning("the outcome of a metadata change is unknown; looking again", problem=str(problem))
+                log.warning("the outcome of a metadata change is unknown; checking again", problem=str(problem))
                 await asyncio.sleep(self._retry_delay_s if attempt else 0)
             found = await self._read()
             if found.epoch != held.epoch:
@@ -212,7 +212,7 @@ async def retried(call: Callable[[], Awaitable[T]], retry_delay_s: float) -> T:
             reason = str(problem)
             if time.monotonic() > until:
                 break
-            log.warning("the metadata store did not respond; trying again", problem=reason)
+            log.warning("the metadata store did not respond; retrying", problem=reason)
             await asyncio.sleep(retry_delay_s if attempt else 0)
     raise StoreUnavailable(f"the metadata store does not respond ({reason})")
 

@@ -39,7 +39,9 @@ def alter_partitions(image: ClusterImage, event: AlterPartitions, rules: Rules) 
 def _outcome(changed: PartitionImage, leader: BrokerId) -> Outcome:
     if changed.leader == leader:
         return DONE
-    return Outcome(ErrorCode.NEW_LEADER_ELECTED, f"The change was carried out, and broker {changed.leader} leads now.")
+    return Outcome(
+        ErrorCode.NEW_LEADER_ELECTED, f"The change was applied, and broker {changed.leader} is now the leader."
+    )
 
 
 def _topic(image: ClusterImage, change: IsrChange) -> TopicImage:
@@ -53,17 +55,17 @@ def _topic(image: ClusterImage, change: IsrChange) -> TopicImage:
 
 def _check(image: ClusterImage, partition: PartitionImage, leader: BrokerId, change: IsrChange) -> None:
     if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
-        raise Refused(ErrorCode.NOT_CONTROLLER, "The broker knows more than this controller.")
+        raise Refused(ErrorCode.NOT_CONTROLLER, "The broker has newer metadata than this controller.")
     if change.leader_epoch < partition.leader_epoch:
-        raise Refused(ErrorCode.FENCED_LEADER_EPOCH, "The leader epoch is over.")
+        raise Refused(ErrorCode.FENCED_LEADER_EPOCH, "The leader epoch is stale.")
     if leader != partition.leader:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker {leader} does not lead the partition.")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker {leader} is not the leader of the partition.")
     if change.partition_epoch < partition.partition_epoch:
-        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, "The partition was changed meanwhile.")
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, "The partition has changed in the meantime.")
     isr = change.new_isr
     if leader not in isr or len(set(isr)) < len(isr) or not set(isr) <= set(partition.replicas):
         raise Refused(
-            ErrorCode.INVALID_REQUEST, "The in-sync replicas must be replicas, distinct, and have the leader."
+            ErrorCode.INVALID_REQUEST, "The in-sync replicas must be distinct replicas and include the leader."
         )
     if change.new_isr_epochs and len(change.new_isr_epochs) != len(isr):
         raise Refused(ErrorCode.INVALID_REQUEST, "Each of the in-sync replicas must have a broker epoch.")

@@ -59,7 +59,7 @@ async def register_broker(
             raise Refused(
                 ErrorCode.DUPLICATE_BROKER_REGISTRATION,
                 f"Another broker is registered with the id {registration.broker_id}, at {_addresses(earlier)}: every "
-                "broker needs a node.id of its own",
+                "broker needs its own node.id",
             )
         elif not waits:
             waits = True

@@ -125,7 +125,7 @@ class ControllerShell:
 
     @property
     def image(self) -> ClusterImage:
-        assert self._image is not None, "the controller has not started"
+        assert self._image is not None, "the controller is not running"
         return self._image
 
     def add_follower(self, follower: Follower) -> None:
@@ -165,7 +165,7 @@ class ControllerShell:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._deciding.shutdown(wait=False)
         if not self.ended.is_set():
-            self._end("the controller stops")
+            self._end("the controller is stopping")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._fence.resign(), RESIGN_WITHIN_S)
 
@@ -216,7 +216,7 @@ class ControllerShell:
                 self._note_full(problem)
                 _fail(future, Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(problem)))
             except asyncio.CancelledError:
-                _fail(future, NoLongerController("the controller stops"))
+                _fail(future, NoLongerController("the controller is stopping"))
                 raise
             except Exception as problem:
                 # The edge of the task: the caller gets the refusal, or the bug, which is also logged.
@@ -273,7 +273,7 @@ class ControllerShell:
     def _note_full(self, problem: StoreFull) -> None:
         if not self._is_full:
             self._is_full = True
-            log.warning("changes are refused until the metadata store has space", reason=str(problem))
+            log.warning("changes are rejected until the metadata store has space", reason=str(problem))
 
     def _note_space(self) -> None:
         if self._is_full:
@@ -304,7 +304,7 @@ class ControllerShell:
         return image
 
     async def _recover(self, reason: str) -> None:
-        """Return when the store is claimed again, or another controller has it."""
+        """Return when claimed the store again, or another controller has it."""
         delay_s = self._retry_delay_s
         while not self.ended.is_set():
             self._interrupt(reason)
@@ -318,12 +318,14 @@ class ControllerShell:
             except (StoreError, Refused) as problem:
                 reason = str(problem)
             except Exception as problem:
-                self._failed(problem, "the store is claimed again")
+                self._failed(problem, "claimed the store again")
                 reason = repr(problem)
 
     def _interrupt(self, reason: str) -> None:
         if self.interrupted is None:
-            log.error("the controller is interrupted: nothing can be changed until it is back", reason=reason)
+            log.error(
+                "the controller has lost the metadata store: nothing can be changed until it returns", reason=reason
+            )
         self.interrupted = f"The metadata store cannot be used, so nothing can be changed: {reason}."
         self._refuse_waiting(self.interrupted)
 
@@ -355,7 +357,7 @@ class ControllerShell:
                 await self.look_at_brokers()
             except Refused as refusal:
                 # Interrupted, or the store is full: the brokers are looked at when that is over.
-                log.warning("the brokers that are up could not be looked at", reason=refusal.message)
+                log.warning("the registered brokers could not be read", reason=refusal.message)
                 await asyncio.sleep(_LONGEST_DELAY_S)
                 self._watch_fired.set()
             except Exception as problem:

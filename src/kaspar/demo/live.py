@@ -25,7 +25,7 @@ from kaspar.streams import Window
 _REDRAW_S: Final = 0.5
 _BAR: Final = 24
 _MOST_VIEWS: Final = 14
-_NEXT: Final = "Where to look next: the console, docs/streams.md, examples/streams. Ctrl-C ends the demo."
+_NEXT: Final = "Next: the console, docs/streams.md, examples/streams. Press Ctrl-C to end the demo."
 
 
 def show_programs(platform: Platform, stored: Counter[str], stop: threading.Event, screen: Screen) -> str:
@@ -61,7 +61,7 @@ class LiveView:
         while not (self._stocks.results and self._views.results):
             self._programs.check()
             waiting = f"Waiting for {self._programs.waiting_for or 'the first results'}"
-            spent = f"{waiting}: {time.monotonic() - started:.0f} s (10 to 20 s in all on a quiet machine)."
+            spent = f"{waiting}: {time.monotonic() - started:.0f} s (10 to 20 s in total on an idle machine)."
             if self._stocks.results or self._views.results:
                 self._screen.draw(self._lines(spent), waiting)
             else:
@@ -103,7 +103,7 @@ class LiveView:
 def _figures(program: PipelineStatus, delays: Delays) -> str:
     name = program.name
     if program.state is State.RESTARTING:
-        return f"{name}   is started again: {program.reason}"
+        return f"{name}   is restarting: {program.reason}"
     age_ms = delays.middle_ms
     if age_ms is None:
         return f"{name}   has no results yet"

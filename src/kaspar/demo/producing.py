@@ -51,7 +51,7 @@ class Producing:
 
     def flush(self) -> None:
         if self._producer.flush(30):
-            raise TimeoutError("the broker has not stored all events within 30 s")
+            raise TimeoutError("the broker did not store all events within 30 s")
         if self._problem is not None:
             raise KafkaException(self._problem)
 

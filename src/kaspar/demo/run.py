@@ -57,7 +57,7 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True, opens
 def _check(seconds: float | None, rate: int) -> None:
     """Raises KasparError with a sentence."""
     if rate < 1:
-        raise KasparError(f"--rate must be at least 1 record a second, not {rate}")
+        raise KasparError(f"--rate must be at least 1 record per second, not {rate}")
     if seconds is not None and seconds <= 0:
         raise KasparError(f"--seconds must be positive, not {seconds:g}")
     if importlib.util.find_spec("confluent_kafka") is None:
@@ -70,7 +70,7 @@ def _show_addresses(platform: Platform) -> None:
     width = max(map(len, addresses))
     for title, address in addresses.items():
         print(f"  {title:{width}}  {address}")
-    print(f"All data is in {platform.folder} and is removed when the demo ends.", flush=True)
+    print(f"All data is in {platform.folder} and will be removed when the demo ends.", flush=True)
 
 
 def _run(platform: Platform, stop: threading.Event, screen: Screen, rate: int, *, with_spark: bool) -> None:
@@ -79,7 +79,7 @@ def _run(platform: Platform, stop: threading.Event, screen: Screen, rate: int, *
 
     bootstrap = platform.bootstrap_servers
     create_topics(bootstrap, [*TOPICS, shop.ORDERS, shop.PAYMENTS])
-    print(f"About {rate:,} events a second go to {', '.join(TOPICS)}; orders and payments beside them.")
+    print(f"About {rate:,} events per second are written to {', '.join(TOPICS)}, plus orders and payments.")
     producing = Producing(bootstrap)
     with ExitStack() as workers:
         workers.enter_context(Worker(stop, _produce, producing, rate, stop))

@@ -31,7 +31,7 @@ def announce(process: ProcessState, batch: BatchName) -> bool:
 def report_already_published(batch: BatchName, what: str, *, elsewhere: str = "") -> None:
     """Writing nothing for a batch that was published before is correct, and must not go unnoticed."""
     where = f" to {elsewhere}" if elsewhere else ""
-    report(f"{batch} was published before{where}: {what} not written again.")
+    report(f"{batch} was already published{where}: {what} not written again.")
 
 
 def report(sentence: str) -> None:

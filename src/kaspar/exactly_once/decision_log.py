@@ -267,10 +267,10 @@ def _log_lost(topic: str, position: int) -> str:
     """For a log that no longer starts at 0, ends before the position that was read, or is another topic."""
     problem = f"the decision log {topic} has lost records or was recreated, so earlier decisions are unknown"
     if position:
-        return f"{problem}. Nothing more is published. Restart the query: its error says what to do"
+        return f"{problem}. Nothing more is published. Restart the query: its error explains what to do"
     return (
         f"{problem}. Nothing is published until the topic {topic} is deleted, which starts a new log. Queries that "
-        "have published before then stop, and the error of each says how to let it continue"
+        "have published before then stop, each with an error that explains how to continue"
     )
 
 

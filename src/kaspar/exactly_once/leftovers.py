@@ -83,7 +83,7 @@ def end_leftovers(participants: Participants, query: str, *, accept_loss: bool =
     loss = None
     try:
         if take_over(participants, query, claim, state, after=after) is None:
-            raise Superseded(f"query {query} was just taken over by another run: look again")
+            raise Superseded(f"query {query} was just taken over by another run: check again")
     except DecidedButAborted as problem:
         if not accept_loss:
             raise

@@ -1,6 +1,6 @@
 """What a shard asks of a group, whatever its kind: classic or consumer today, share and streams groups to come.
 
-A group answers for itself. What it cannot do, or a member may not do, raises `Refused` with Kafka's code, and then
+A group decides for itself. What it cannot do, or a member may not do, raises `Refused` with Kafka's code, and then
 nothing has changed.
 """
 

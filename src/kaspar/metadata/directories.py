@@ -99,8 +99,8 @@ def store_folder(configured: str | None, log_dirs: Collection[str], formatted: C
         raise KasparError(
             f"there is no metadata store ({FILE_NAME}), and {', '.join(formatted)} belongs to a cluster. If a volume "
             f"is to be mounted at {_others(configured, log_dirs, formatted)}, mount it and start the broker again. If "
-            "the store is lost, 'kafka-storage format --ignore-formatted -c FILE' makes an empty one: the logs stay, "
-            "but their topics are not known any more"
+            "the store is lost, 'kafka-storage format --ignore-formatted -c FILE' creates an empty one: the logs "
+            "stay, but their topics are lost"
         )
     return Path(configured or next(iter(log_dirs)))
 
@@ -112,7 +112,7 @@ def refuse_unadopted(folders: Collection[str]) -> None:
         if metadata_log.is_dir():
             raise KasparError(
                 f"{metadata_log} has the metadata of Apache Kafka, and there is no metadata store ({FILE_NAME}): "
-                "'kaspar metadata adopt FILE', where FILE is the properties file, takes it over. To begin with an "
+                "'kaspar metadata adopt FILE', where FILE is the properties file, imports it. To start with an "
                 "empty cluster, move that folder away"
             )
 

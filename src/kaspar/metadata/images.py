@@ -227,7 +227,7 @@ class FollowedImage:
             await _call(listener, change)
         except Exception as problem:
             # The edge of the task: the failure is this listener's alone.
-            log.exception("a change of the image was not carried out, and is tried again", listener=listener.name)
+            log.exception("a change of the image could not be applied; retrying", listener=listener.name)
             listener.failed = change if listener.failed is None else listener.failed.merged_with(change)
             self._retry_at = asyncio.get_running_loop().time() + self._retry_s
             self._on_bug(problem)

@@ -32,8 +32,7 @@ class StoreMoved(KasparError):
     def __init__(self, path: Path, mark: MovedMark) -> None:
         super().__init__(
             f"the metadata in {path} was moved to ZooKeeper: set zookeeper.connect={mark.connect} in the broker's "
-            "properties file. As long as no broker has been started there, 'kaspar metadata move FILE --undo' takes "
-            "the move back"
+            "properties file. Until a broker is started there, 'kaspar metadata move FILE --undo' reverts the move"
         )
 
 

@@ -352,8 +352,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, even_if_moved: bool) ->
         raise StoreMoved(path, mark)
     elif (version := format_version(connection)) > FORMAT_VERSION:
         raise KasparError(
-            f"{path} has format version {version}, and this release knows versions up to {FORMAT_VERSION}: "
-            "start the newer release that wrote it"
+            f"{path} has format version {version}, but this release supports versions up to {FORMAT_VERSION}: use "
+            "the newer release that wrote it"
         )
     _keep_reserve(connection)
     if read_mark(connection) is None and format_version(connection) < FORMAT_VERSION:

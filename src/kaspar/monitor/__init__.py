@@ -1,1 +1,1 @@
-"""What a cluster does, seen from outside: rates, consumer lag, a canary, and findings."""
+"""Monitoring of a cluster from outside: rates, consumer lag, a canary, and the doctor's findings."""

@@ -1,5 +1,5 @@
-"""Tells watchers that something was read anew. A slow watcher misses nothing but intermediate states: it is woken once
-for all changes since it last looked."""
+"""Notifies watchers of new data. A slow watcher misses only intermediate states: it is woken once for all changes since
+its last read."""
 
 import asyncio
 from collections.abc import AsyncIterator

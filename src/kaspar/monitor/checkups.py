@@ -1,4 +1,4 @@
-"""The doctor's looks at the cluster, once in a while, and what they find together."""
+"""Periodic observations by the doctor, and the findings from them."""
 
 from base64 import b64encode
 from collections import deque
@@ -11,7 +11,7 @@ from kaspar.monitor.sessions import AdminThread
 from kaspar.monitor.settings import MonitorConfig, MonitorSettings, metrics_pages
 
 _LOOKS: Final = 10
-"""Findings are of the last ones: trends need some time, and what was mended must not be shown for long."""
+"""Findings are based on the last few: trends need some time, and fixed problems must disappear soon."""
 
 
 class Checkups:

@@ -1,4 +1,4 @@
-"""The monitor: watches one cluster from outside, once for everybody who looks at it.
+"""The monitor: watches one cluster from outside, once for all of its users.
 
     monitor = Monitor(MonitorConfig.of({"bootstrap.servers": "localhost:9092"}))
     await monitor.start()
@@ -26,7 +26,7 @@ from kaspar.monitor.changes import Changes, Watcher
 from kaspar.monitor.checkups import Checkups
 from kaspar.monitor.cluster import read_cluster
 from kaspar.monitor.doctor import Finding
-from kaspar.monitor.lag.book import LagBook
+from kaspar.monitor.lag.latest import LatestLag
 from kaspar.monitor.lag.rounds import LagRounds
 from kaspar.monitor.scraping.pages import MetricsPages
 from kaspar.monitor.scraping.rates import Rates
@@ -48,12 +48,12 @@ class Monitor:
         settings = config.settings
         self.clock = clock or SystemClock()
         self.rates = Rates(history_ms=settings.rates_history_ms)
-        self.lag = LagBook(history_ms=settings.lag_history_ms)
+        self.lag = LatestLag(history_ms=settings.lag_history_ms)
         self.cluster: ClusterSnapshot | None = None
         self.cluster_problem = ""
-        """Why the cluster could not be looked at the last time; empty if it could."""
+        """Why the cluster could not be read the last time; empty if it could."""
         self.findings: tuple[Finding, ...] = ()
-        """The doctor's, of its last look."""
+        """The doctor's, from its last observation."""
         self.findings_at_ms: int | None = None
         """When that was; None before the first."""
         self._pages = MetricsPages(settings)
@@ -99,11 +99,11 @@ class Monitor:
         return self._pages.problems
 
     def subscribe(self) -> AbstractAsyncContextManager[Watcher]:
-        """While somebody is subscribed, rates are read more often."""
+        """While there are subscribers, rates are read more often."""
         return self._changes.subscribe()
 
     async def remove_group(self, group: str) -> bool:
-        """Forget what was seen of a group. Whether there was such a group."""
+        """Forget a group. Returns whether it was known."""
         return await self._rounds.remove(group)
 
     # --- rounds, each of which returns whether there was something to read --------------------------------------------
@@ -142,7 +142,7 @@ class Monitor:
         return bool(pages)
 
     async def read_findings(self, *, everything: bool = False) -> bool:
-        """What the doctor looks at seldom is read again too if `everything` is wanted."""
+        """With `everything`, the doctor rereads the slow-changing parts too."""
         try:
             self.findings = await self._checkups.run(everything=everything)
         except (KasparError, OSError):  # read_cluster reports why
@@ -175,7 +175,7 @@ class Monitor:
             try:
                 has_read = await read()
             except Exception:  # the edge of the task: the other rounds go on
-                log.exception("a round of the monitor has failed", round=name)
+                log.exception("a monitor round failed", round=name)
                 has_read = False
             self._changes.notify()
             failures = 0 if has_read else failures + 1

@@ -43,7 +43,7 @@ class MonitorServer:
 
     @property
     def app(self) -> App:
-        assert self._app is not None, "the monitor has not been started"
+        assert self._app is not None, "the monitor is not running"
         return self._app
 
     def bound(self, listeners: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The settings of the monitor, and the properties of its Kafka clients, which are those behind `client.`.
+"""The settings of the monitor, and the properties of its Kafka clients, which have the prefix `client.`.
 
 What Burrow has too (`intervals`, `min-distance`, `expire-group`, `minimum-complete`) has its name and its meaning here,
 behind `lag.`.
@@ -40,13 +40,16 @@ _PATTERN: Final = Check(_pattern_problem, "a regular expression")
 
 class ClusterSettings(Settings):
     bootstrap_servers: str = setting(
-        STRING, "localhost:9092", importance=Importance.HIGH, doc="Some brokers: `host:port`, separated by commas."
+        STRING,
+        "localhost:9092",
+        importance=Importance.HIGH,
+        doc="Brokers of the cluster: `host:port`, separated by commas.",
     )
     cluster_name: str = setting(
         STRING, "local", doc="The cluster's name in paths of the HTTP API and in the labels of metrics."
     )
     cluster_interval_ms: int = setting(
-        LONG, 10_000, at_least(100), doc="How often the cluster's brokers, leaders and replicas are looked at."
+        LONG, 10_000, at_least(100), doc="How often the cluster's brokers, leaders and replicas are read."
     )
 
 
@@ -56,39 +59,37 @@ class LagSettings(Settings):
         10_000,
         at_least(100),
         importance=Importance.HIGH,
-        doc="How often the offsets of all groups and of the ends of logs are read.",
+        doc="How often the offsets of all groups and the log end offsets are read.",
     )
     lag_intervals: int = setting(
         INT,
         10,
         between(2, 1_000),
         importance=Importance.HIGH,
-        doc="How many commits of a partition, and how many of its ends, are kept to judge it.",
+        doc="How many commits, and how many log end offsets, of a partition are kept to evaluate it.",
     )
     lag_min_distance_ms: int = setting(
-        LONG, 0, at_least(0), doc="A commit that follows the one before sooner than that replaces it in the window."
+        LONG, 0, at_least(0), doc="A commit that follows the previous one within this time replaces it in the window."
     )
     lag_minimum_complete: float = setting(
         DOUBLE,
         1.0,
         between(0.0, 1.0),
-        doc="Which part of the window must have been seen before a partition can be other than OK. A partition that "
-        "was watched for the time of a whole window is judged by the commits there are.",
+        doc="The fraction of the window that must be filled before a partition can be other than OK. A partition "
+        "that has been observed for the duration of a whole window is evaluated with the commits it has.",
     )
     lag_expire_group_ms: int = setting(
         LONG,
         604_800_000,
         at_least(1),
-        doc="A group that commits nothing and has no members for that long is no longer evaluated.",
+        doc="A group that commits nothing and has no members for this long is no longer evaluated.",
     )
-    lag_history_ms: int = setting(
-        LONG, 3_600_000, at_least(1), doc="How far back the history of a group's lag reaches."
-    )
+    lag_history_ms: int = setting(LONG, 3_600_000, at_least(1), doc="How long the lag history of a group is kept.")
     lag_owners_interval_ms: int = setting(
-        LONG, 60_000, at_least(100), doc="How often the members of groups, and what they are assigned, are read."
+        LONG, 60_000, at_least(100), doc="How often the members of groups and their assignments are read."
     )
-    lag_group_allowlist: str = setting(STRING, "", _PATTERN, doc="Only groups whose names match it are evaluated.")
-    lag_group_denylist: str = setting(STRING, "", _PATTERN, doc="Groups whose names match it are not evaluated.")
+    lag_group_allowlist: str = setting(STRING, "", _PATTERN, doc="Only groups whose names match are evaluated.")
+    lag_group_denylist: str = setting(STRING, "", _PATTERN, doc="Groups whose names match are not evaluated.")
 
 
 class RatesSettings(Settings):
@@ -96,21 +97,21 @@ class RatesSettings(Settings):
         LIST,
         (),
         importance=Importance.HIGH,
-        doc="Where the metrics pages of brokers are, by the broker's id: `1=http://host:9404/metrics`, separated by "
-        "commas. Without them, rates are taken from the ends of logs only.",
+        doc="The metrics pages of the brokers, by broker id: `1=http://host:9404/metrics`, separated by "
+        "commas. Without them, rates are derived from log end offsets only.",
     )
-    kaspar_metrics_user: str = setting(STRING, "", doc="The user that logs in to metrics pages; empty does not log in.")
+    kaspar_metrics_user: str = setting(STRING, "", doc="The user name for metrics pages; empty for no authentication.")
     kaspar_metrics_password: str | None = setting(PASSWORD, None, doc="The user's password.")
     kaspar_metrics_ca_location: str = setting(
-        STRING, "", doc="A PEM file with the authorities that metrics pages served by HTTPS are trusted by."
+        STRING, "", doc="A PEM file with the CA certificates to trust for metrics pages over HTTPS."
     )
     rates_interval_ms: int = setting(
-        LONG, 2_000, at_least(100), doc="How often metrics pages are read while somebody watches."
+        LONG, 2_000, at_least(100), doc="How often metrics pages are read while someone is watching."
     )
     rates_idle_interval_ms: int = setting(
-        LONG, 10_000, at_least(100), doc="How often metrics pages are read while nobody watches."
+        LONG, 10_000, at_least(100), doc="How often metrics pages are read while no one is watching."
     )
-    rates_history_ms: int = setting(LONG, 3_600_000, at_least(1), doc="How far back rates reach.")
+    rates_history_ms: int = setting(LONG, 3_600_000, at_least(1), doc="How long rates are kept.")
 
 
 class DoctorSettings(Settings):
@@ -118,7 +119,7 @@ class DoctorSettings(Settings):
         LONG,
         60_000,
         at_least(1_000),
-        doc="How often the doctor looks at the cluster; its findings are of several looks.",
+        doc="How often the doctor observes the cluster; its findings are based on several observations.",
     )
 
 
@@ -138,8 +139,8 @@ class MonitorSettings(
     kaspar_http_metrics_path: str = setting(
         STRING,
         "/http/metrics",
-        doc="Where Prometheus finds the metrics of the monitor's own requests; what it monitors is at `/metrics`. "
-        "Empty: nowhere.",
+        doc="The path of the metrics of the monitor's own requests; those of the cluster are at `/metrics`. Empty "
+        "disables it.",
     )
     passed_on = ("client.",)
 

@@ -1,4 +1,4 @@
-"""What the monitor reports: values that are replaced whole, never changed, so that readers need no lock.
+"""What the monitor reports: immutable values, so that readers need no lock.
 
 Times are milliseconds since 1970. An unknown number is None, not -1.
 """

@@ -133,7 +133,7 @@ class SaslAuthenticator:
                 return self._authenticate(header, _read(SaslAuthenticateRequest, header, content))
         # Not a failed authentication: Kafka does not count it as one either.
         doing = "authentication" if state is _State.AUTHENTICATE else "handshake"
-        raise Rejected(f"{_name(header.api_key)} during the SASL {doing}: is the client's security.protocol right?")
+        raise Rejected(f"{_name(header.api_key)} during the SASL {doing}: check the client's security.protocol")
 
     # -- the exchange ------------------------------------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class SaslAuthenticator:
 
     def _took_too_long(self) -> None:
         self._count_failure()
-        self._connection.refuse(f"it has not authenticated within {AUTHENTICATE_WITHIN_S:g} s")
+        self._connection.refuse(f"it did not authenticate within {AUTHENTICATE_WITHIN_S:g} s")
 
     # -- after that --------------------------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class SaslAuthenticator:
                 return self._begin_again(buffer, start, end)
             if now > ends:
                 self._terms.metrics.expired += 1
-                raise Rejected("its session has expired, and it has not authenticated again")
+                raise Rejected("its session expired without re-authentication")
         return self._connection.owner.requests.handle(self._connection, buffer, start, end, received)
 
     def _begin_again(self, buffer: bytearray, start: int, end: int) -> Buffers | Slot:

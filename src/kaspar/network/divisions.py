@@ -197,7 +197,7 @@ class JoinedResponse:
         if self._bytes > MAX_RESPONSE_BYTES:
             raise Refused(
                 ErrorCode.INVALID_REQUEST,
-                f"the response would exceed {MAX_RESPONSE_BYTES} bytes: name fewer elements",
+                f"the response would exceed {MAX_RESPONSE_BYTES} bytes: request fewer elements",
             )
 
     def _add_element(self, element: Any) -> None:

@@ -22,7 +22,7 @@ from kaspar.config.kinds import MAX_INT
 from kaspar.network.authentication_metrics import NO_AUTHENTICATION, AuthenticationMetrics
 from kaspar.network.connection import SHARED_BUFFER_BYTES, Connection, RequestHandler
 from kaspar.network.gates import Principal, Rejected
-from kaspar.network.strangers import Strangers
+from kaspar.network.unidentified_connections import UnidentifiedConnections
 from kaspar.quotas.connections import ConnectionRates, plain_address
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Listener:
         callbacks: Callbacks,
         malformed_requests: CounterMetric,
         rates: ConnectionRates,
-        strangers: Strangers,
+        unidentified: UnidentifiedConnections,
         between_brokers: bool = False,
         security: ListenerSecurity | None = None,
     ) -> None:
@@ -160,10 +160,10 @@ class Listener:
         self.disconnected = 0
         self.rejected = 0
         self.idle_closed = 0
-        self.strangers_closed = 0
+        self.unidentified_closed = 0
         self._limits = limits
         self._rates = rates
-        self._strangers = strangers
+        self._unidentified = unidentified
         self._between_brokers = between_brokers
         self._paused_until = 0.0
         self._refused: set[socket.socket] = set()
@@ -190,7 +190,7 @@ class Listener:
                 host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
         except OSError as problem:
-            raise KasparError(f"the listener's host '{host}' is not known here: {problem.strerror}") from None
+            raise KasparError(f"the listener's host '{host}' cannot be resolved: {problem.strerror}") from None
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -293,7 +293,7 @@ class Listener:
         assert self._loop is not None
         if not self._short_of_handles:
             self._short_of_handles = True
-            log.warning("cannot accept connections now, will retry", listener=self.name, reason=reason)
+            log.warning("cannot accept connections now; retrying", listener=self.name, reason=reason)
         self._pause_accepting()
         self._loop.call_later(RETRY_ACCEPT_S, self.resume_accepting)
 
@@ -301,7 +301,7 @@ class Listener:
         assert self._loop is not None
         if not self._limits.acquire(ip):
             self.rejected += 1
-            log.info("refused a connection: max.connections.per.ip is reached", ip=ip, limit=self._limits.limit_of(ip))
+            log.info("rejected a connection: max.connections.per.ip is reached", ip=ip, limit=self._limits.limit_of(ip))
             sock.close()
             return
         if refused_for_ms := self._rates.refused_for_ms(ip, self._now_ms()):
@@ -344,7 +344,7 @@ class Listener:
                 own = sock.dup()  # the transport closes its own at once when the handshake fails
                 connection = Connection(self, peer, sock, is_encrypted=True)
                 self._handshakes[connection] = _Handshake(peer, own)
-                self._count_stranger(self._handshakes[connection])
+                self._count_unidentified(self._handshakes[connection])
                 await self._loop.connect_accepted_socket(
                     lambda: connection,
                     sock,
@@ -385,8 +385,8 @@ class Listener:
 
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
-        self._end_handshake(connection)  # as a stranger it counts once
-        self._count_stranger(connection)
+        self._end_handshake(connection)  # it is counted once
+        self._count_unidentified(connection)
         if self.security is not None:
             try:
                 self.security.opened(connection)
@@ -395,7 +395,7 @@ class Listener:
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
-        self._strangers.closed(connection)
+        self._unidentified.closed(connection)
         if self.security is not None:
             self.security.closed(connection)
         self.disconnected += 1
@@ -430,22 +430,24 @@ class Listener:
 
     def _end_handshake(self, connection: Connection) -> None:
         if (handshake := self._handshakes.pop(connection, None)) is not None:
-            self._strangers.closed(handshake)
+            self._unidentified.closed(handshake)
 
-    def _count_stranger(self, stranger: "Connection | _Handshake") -> None:
-        if (oldest := self._strangers.opened(stranger)) is not None:
-            self._close_stranger(cast(Connection, oldest), "too many connections have not sent a request")
+    def _count_unidentified(self, connection: "Connection | _Handshake") -> None:
+        if (oldest := self._unidentified.opened(connection)) is not None:
+            self._close_unidentified(cast(Connection, oldest), "too many connections have not sent a request")
 
-    def _close_stranger(self, connection: "Connection | _Handshake", reason: str) -> None:
-        self.strangers_closed += 1
-        log.info("closed a connection whose client is not known", reason=reason, peer=connection.peer)
+    def _close_unidentified(self, connection: "Connection | _Handshake", reason: str) -> None:
+        self.unidentified_closed += 1
+        log.info("closed an unidentified connection", reason=reason, peer=connection.peer)
         connection.transport.abort()
 
     # -- idle connections --------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        for stranger in self._strangers.overdue():
-            self._close_stranger(cast(Connection, stranger), "it took too long to authenticate or to send a request")
+        for connection in self._unidentified.overdue():
+            self._close_unidentified(
+                cast(Connection, connection), "it took too long to authenticate or to send a request"
+            )
         self._sweep_some(tuple(self.connections), 0)
 
     def _sweep_some(self, connections: Sequence[Connection], first: int) -> None:
@@ -473,12 +475,12 @@ class Listener:
             self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)
 
     def _sweep_interval_s(self) -> float:
-        shortest_ms = min(self._strangers.timeout_ms, self.max_idle_ms if self.max_idle_ms > 0 else MAX_INT)
+        shortest_ms = min(self._unidentified.timeout_ms, self.max_idle_ms if self.max_idle_ms > 0 else MAX_INT)
         return min(SWEEP_S, shortest_ms / 4000)
 
 
 class _Handshake:
-    """A connection while its TLS handshake is under way: it has no transport yet, and is a stranger already."""
+    """A connection while its TLS handshake is under way: it has no transport, and counts as unidentified."""
 
     principal: Principal | None = None
 

@@ -89,11 +89,11 @@ class Outgoing:
 
     def transport_is_empty(self) -> None:
         self._held = False
-        self._go_on()
+        self._resume()
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self.queue:
             self._send()
         if not self.busy:
@@ -123,7 +123,7 @@ class Outgoing:
                     queue.popleft()
                     self._transport.write(head)
                 elif room <= 0:
-                    asyncio.get_running_loop().call_soon(self._go_on)
+                    asyncio.get_running_loop().call_soon(self._resume)
                     return
                 elif cached := head.cached_length(room):
                     room -= self._send_from(head, cached)
@@ -165,7 +165,7 @@ class Outgoing:
         if not len(head):
             queue.popleft()
         queue.appendleft(loading.result())
-        self._go_on()
+        self._resume()
 
     def _failed(self, problem: BaseException) -> None:
         """The client is gone, or the records are: either way the rest of this response cannot be sent."""

@@ -10,7 +10,7 @@
 - `control`, `messages`: the socket between commands and the host; `looking`: what they see when no host runs
 - `lines`, `display`, `metrics`: what people and Prometheus see
 
-It knows nothing of what pipelines do. `kaspar pipeline` (kaspar.cli) is made of these parts.
+It knows nothing of what pipelines do. `kaspar pipeline` (kaspar.cli) is built from these parts.
 """
 
 from kaspar.pipelines.pipeline import Pipeline, PipelineProgress

@@ -39,7 +39,7 @@ _Kind = TypeVar("_Kind", Pipelines, Described)
 
 
 class NoHost(KasparError):
-    """Nobody serves the control socket: no host runs, or it is just starting or ending."""
+    """The control socket is not served: no host is running, or it is just starting or stopping."""
 
 
 class ControlServer:
@@ -109,7 +109,7 @@ def ask(path: Path, request: Request, kind: type[_Kind], *, timeout_s: float = R
     except TimeoutError:
         raise NoHost(f"the host of {path.parent} did not respond within {timeout_s:g} s") from None
     except OSError:
-        raise NoHost(f"no host runs in {path.parent}") from None
+        raise NoHost(f"no host is running in {path.parent}") from None
     try:
         response = decode_response(line)
     except msgspec.DecodeError as problem:
@@ -117,7 +117,7 @@ def ask(path: Path, request: Request, kind: type[_Kind], *, timeout_s: float = R
     if isinstance(response, Failure):
         raise KasparError(response.sentence)
     if not isinstance(response, kind):
-        raise KasparError(f"the host of {path.parent} is of another version: restart 'kaspar pipeline run'")
+        raise KasparError(f"the host of {path.parent} has another version: restart 'kaspar pipeline run'")
     return response
 
 

@@ -14,7 +14,7 @@ def add(folder: Folder, programs: Sequence[Path], arguments: Sequence[str], name
     """Have these programs run; the names of their pipelines. One that has been there before starts again, unless it is
     running as it is. All of them, or none if one is refused."""
     if name is not None and len(programs) > 1:
-        raise KasparError("--name is for a single program: give several by commands of their own")
+        raise KasparError("--name can be used with a single program only: run a separate command for each program")
     named: dict[str, Definition] = {}
     with folder.changing():
         for program in programs:
@@ -80,7 +80,7 @@ def known(folder: Folder, name: str) -> Definition:
     definition = folder.definition(name) if name in folder.names() else None
     if definition is None:
         there = ", ".join(folder.names()) or "none"
-        raise KasparError(f"there is no pipeline {name} in {folder.path} (there are: {there})")
+        raise KasparError(f"there is no pipeline {name} in {folder.path} (pipelines: {there})")
     return definition
 
 

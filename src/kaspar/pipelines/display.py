@@ -12,7 +12,7 @@ from kaspar.spark.watching.lines import LiveLines
 
 
 class Display:
-    """For one thread. Nobody has to read it: errors of writing are ignored."""
+    """For one thread. Write errors are ignored, since the output may have no reader."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

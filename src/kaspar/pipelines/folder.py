@@ -31,7 +31,7 @@ from kaspar.base.processes import ProcessId
 from kaspar.pipelines.json_files import read_json, write_json
 from kaspar.pipelines.statuses import PipelineStatus, State
 
-NAME_RULE: Final = "letters, digits, '.', '_' and '-', at most 100, and no '.' or '-' at the beginning"
+NAME_RULE: Final = "letters, digits, '.', '_' and '-', at most 100 characters, not starting with '.' or '-'"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _OWN_FILES: Final = {"lock", "changes.lock", "session.json", "session.new", "pipelines"}
 """Of which each shows that a folder was made by a supervisor, or was about to be."""
@@ -94,7 +94,7 @@ def default_folder() -> Path:
 
 def check_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
-        raise KasparError(f"'{name}' is not the name of a pipeline, which has {NAME_RULE}: choose one with --name")
+        raise KasparError(f"'{name}' is not a valid pipeline name ({NAME_RULE}): choose one with --name")
     return name
 
 
@@ -119,8 +119,8 @@ class Folder:
             names = {entry.name for entry in self.path.iterdir()}
             if names and not names & _OWN_FILES:
                 raise KasparError(
-                    f"{self.path} is not empty, and 'kaspar pipeline' has not made it: choose an empty or new folder "
-                    "with --dir"
+                    f"{self.path} is not empty and was not created by 'kaspar pipeline': choose an empty or new "
+                    "folder with --dir"
                 )
             if self.path.stat().st_uid != os.geteuid():
                 raise KasparError(f"{self.path} belongs to another user: choose another folder with --dir")

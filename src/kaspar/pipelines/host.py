@@ -1,7 +1,7 @@
-"""What a host runs: it follows the definitions in its folder, and says what its pipelines do.
+"""What a host runs: it follows the definitions in its folder, and reports the state of its pipelines.
 
-Commands change definitions, and a request tells the host to look at them again. One thread calls `reconcile` again and
-again; the threads of requests only read, and wait for changes.
+Commands change definitions, and a request makes the host reread them. One thread calls `reconcile` repeatedly; the
+threads of requests only read, and wait for changes.
 """
 
 import contextlib
@@ -142,7 +142,7 @@ class Host:
         try:
             return self._folder.definitions()
         except KasparError as problem:
-            log.error("definitions cannot be read: those of before stay in force", reason=str(problem))
+            log.error("definitions cannot be read: the previous ones stay in force", reason=str(problem))
             return self._definitions
 
     def _reconcile_one(self, name: str, definition: Definition | None) -> None:

@@ -88,7 +88,7 @@ def _follow(host: Host, jvm: "Jvm", signals: Signals) -> None:
             _exit_if_lost(jvm)
         host.wait(_LOOK_EVERY_S)
     if host.renewal is not None:
-        log.info("the host starts again, to import modules that have changed", reason=host.renewal)
+        log.info("restarting the host to import changed modules", reason=host.renewal)
 
 
 def _sample(host: Host) -> None:
@@ -103,7 +103,7 @@ def _stop_all(host: Host, jvm: "Jvm") -> None:
     while alive := host.alive():
         _exit_if_lost(jvm)
         if time.monotonic() > until:
-            log.warning("pipelines did not stop in time, and are interrupted", pipelines=", ".join(alive))
+            log.warning("pipelines did not stop in time and were interrupted", pipelines=", ".join(alive))
             return
         host.wait(_LOOK_EVERY_S)
 

@@ -119,8 +119,8 @@ class HostedProgram:
             self._context.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
             self._repeat()
         except Exception:  # the edge of the thread: the others go on
-            log.exception("the thread of a pipeline has failed", pipeline=self.name)
-            self._to(State.FAILED, reason="the host failed to run it: its log says why")
+            log.exception("the thread of a pipeline failed", pipeline=self.name)
+            self._to(State.FAILED, reason="the host failed to run it: see its log")
         finally:
             output.close()
 
@@ -146,7 +146,7 @@ class HostedProgram:
             self._context.renew(f"{self.name}: {changed}")
             self._stop.wait()
         except SystemExit as end:
-            return None if end.code in (None, 0) else f"its program ended with exit code {end.code}"
+            return None if end.code in (None, 0) else f"its program exited with code {end.code}"
         except BaseException as error:
             if self._context.lost() is not None:
                 self._stop.wait()  # the host ends, and the next one counts that as a restart

@@ -49,6 +49,6 @@ class Jvm:
 
 def how_it_ended(exit_code: int) -> str:
     if exit_code >= 0:
-        return f"ended with exit code {exit_code}"
+        return f"exited with code {exit_code}"
     known = {number.value: number.name for number in signal.Signals}
-    return f"was ended by {known.get(-exit_code, f'signal {-exit_code}')}"
+    return f"was killed by {known.get(-exit_code, f'signal {-exit_code}')}"

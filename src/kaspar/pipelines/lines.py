@@ -90,7 +90,7 @@ def age(ms: int) -> str:
 def restart_policy() -> str:
     """What happens to a pipeline that fails."""
     return (
-        f"What fails is started again after {FIRST_DELAY_S:g} s, each further time after twice as long, at most "
-        f"{LONGEST_DELAY_S:g} s; after {STABLE_AFTER_S:g} s without a failure the waits begin again. "
+        f"Failed pipelines are restarted after {FIRST_DELAY_S:g} s; the delay doubles with each failure, up to "
+        f"{LONGEST_DELAY_S:g} s, and is reset after {STABLE_AFTER_S:g} s without a failure. "
         "A stopped pipeline stays stopped."
     )

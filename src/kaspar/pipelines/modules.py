@@ -40,8 +40,8 @@ class ModulesBeside:
             if place.parent != folder and _has_module(folder, name):
                 raise KasparError(
                     f"the module {name} in {folder} has the same name as {place}, which another program has imported. "
-                    "Programs of one supervisor share their modules: rename one of them, or run the program under a "
-                    "supervisor of its own with --dir"
+                    "Programs of one supervisor share their modules: rename one of them, or run the program under "
+                    "its own supervisor with --dir"
                 )
         for file, imported in self._imported.items():
             if file.is_relative_to(folder) and _version(file) != imported:

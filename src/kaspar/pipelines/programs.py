@@ -90,6 +90,6 @@ class Loader:
             if time.monotonic() > until:
                 raise KasparError(
                     f"the program {self._program} has not called run() within {self._longest_turn_s:.0f} s: programs "
-                    "start one at a time, so this one waits for it"
+                    "start one at a time, and this one is waiting for it"
                 )
         return True

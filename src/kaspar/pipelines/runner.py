@@ -113,7 +113,7 @@ class PipelineRunner:
         try:
             self._pipeline.stop(self._stop_timeout_s)
         except Exception:
-            log.exception("a pipeline did not stop by itself", pipeline=self._pipeline.name)
+            log.exception("a pipeline did not stop", pipeline=self._pipeline.name)
         for query in self._pipeline.queries:
             try:
                 if query.isActive:

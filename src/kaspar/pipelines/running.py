@@ -28,8 +28,8 @@ def run(
         return
     if is_hosting():
         raise KasparError(
-            f"the pipeline {pipeline.name} was started in a thread that its program has made: under "
-            "'kaspar pipeline run', call run() in the main thread of the program, once"
+            f"the pipeline {pipeline.name} was started in a thread that its program created: under 'kaspar pipeline "
+            "run', call run() once, in the main thread of the program"
         )
     from kaspar.pipelines.standalone import run_alone
 

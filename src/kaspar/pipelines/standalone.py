@@ -58,7 +58,7 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
         _let_workers_import_modules_beside_the_program()
     page = None if metrics is None else metrics_page(metrics, lambda: [figures.status()])
     stop = threading.Event()
-    waits = f"{pipeline.name}: ends as soon as Spark has started. Ctrl-C again ends it at once."
+    waits = f"{pipeline.name}: stopping as soon as Spark has started. Press Ctrl-C again to stop at once."
     # A start that is interrupted would leave tracebacks of Python and of Java.
     with _stopped_by_signals(stop, lambda: print(waits, file=out or sys.stderr, flush=True)):
         session = new_session(pipeline.name, plan)

@@ -23,7 +23,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """`restarts` counts those that nobody asked for, since a user started it. `reason` is that of the last failure."""
+    """`restarts` counts automatic restarts since a user started it. `reason` is that of the last failure."""
 
     name: str
     state: State

@@ -104,7 +104,7 @@ class Supervisor:
         end_leftovers(self._folder)  # the JVM, which ends by itself
         how = self._host.how_it_ended()
         if self._host.exit_code == RENEWED:
-            self._output.say("The host starts again, since modules beside a program have changed.")
+            self._output.say("Restarting the host, because modules of a program have changed.")
             self._start_again(now)
             return
         if not self._was_ready:
@@ -117,7 +117,9 @@ class Supervisor:
             status if status.state in (State.STOPPED, State.FINISHED) else replace(status, state=State.RESTARTING)
             for status in self.statuses
         ]
-        self._output.say(f"All pipelines start again in {delay_s:g} s, since {problem} (log: {self._folder.host_log}).")
+        self._output.say(
+            f"Restarting all pipelines in {delay_s:g} s, because {problem} (log: {self._folder.host_log})."
+        )
 
     def _problem(self, how: str) -> str:
         """Why the host has ended: its last words, if these are a sentence for people."""
@@ -130,7 +132,7 @@ class Supervisor:
         except KasparError as problem:  # no more processes, or no space for its log: that may pass
             delay_s = self._back_off.next_delay_s(lived_s=0.0)
             self._starts_at = now + delay_s
-            self._output.say(f"The host cannot be started, and is tried again in {delay_s:g} s: {problem}")
+            self._output.say(f"The host cannot be started; retrying in {delay_s:g} s: {problem}")
 
     def _ask(self) -> None:
         try:
@@ -156,12 +158,12 @@ class Supervisor:
 
     def _stop(self, signals: Signals) -> None:
         if signals.stop_requested and self._host.is_running and not signals.is_impatient:
-            self._output.say("Stopping, after the running micro-batches. Ctrl-C again ends everything at once.")
+            self._output.say("Stopping after the running micro-batches. Press Ctrl-C again to stop at once.")
         self._host.send(signal.SIGTERM)
         until = time.monotonic() + _STOP_HOST_S
         while self._host.is_running and not signals.is_impatient:
             if time.monotonic() > until:
-                self._output.say(f"The host did not stop within {_STOP_HOST_S:.0f} s and is killed.")
+                self._output.say(f"The host did not stop within {_STOP_HOST_S:.0f} s and was killed.")
                 break
             signals.wait(_LOOK_EVERY_S)
         self._host.kill()

@@ -52,12 +52,12 @@ class HttpForwarder:
             raise
         if self._unreachable is not None:
             self._unreachable = None
-            log.info("requests are forwarded again", leader=leader_url)
+            log.info("requests can be forwarded again", leader=leader_url)
         return response
 
     async def _forward(self, leader_url: str, request: ForwardedRequest) -> ForwardedResponse:
         if leader_url.startswith("https:") and not self._speaks_tls:
-            raise ForwardingFailed(f"the leader {leader_url} speaks https, and inter.instance.protocol is http")
+            raise ForwardingFailed(f"the leader {leader_url} uses https, but inter.instance.protocol is http")
         headers = {name: value for name, value in request.headers.items() if name.lower() in self._forwarded}
         headers[FORWARD_HEADER] = "false"
         try:

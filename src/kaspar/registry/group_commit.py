@@ -3,7 +3,7 @@
 A transaction is slow, so writes that arrive during one are written together by the next. Within a group, each write is
 decided on a fork of the state into which the writes before it were replayed. The fork is private to the group.
 
-What was decided on records that are not in the log yet is answered when those were read back, and fails if they cannot
+What was decided on records that are not in the log yet completes when those were read back, and fails if they cannot
 be written: also an error, or a schema that an earlier write of the group registers.
 """
 
@@ -49,7 +49,7 @@ class _Write:
             return ()
         return self._decided.records
 
-    def answer(self) -> None:
+    def complete(self) -> None:
         if isinstance(self._decided, Exception):
             self.fail(self._decided)
         elif not self.outcome.done():
@@ -85,7 +85,7 @@ class _Group:
         self.records += self._unseen
         if not self.records:  # it was decided on what is in the log
             self.writes.remove(write)
-            write.answer()
+            write.complete()
 
     def _pending_state(self) -> State:
         """The state with all records of the group."""
@@ -95,9 +95,9 @@ class _Group:
             self._state.replay(key, value, offset=-1, timestamp_ms=0)
         return self._state
 
-    def answer(self) -> None:
+    def complete(self) -> None:
         for write in self.writes:
-            write.answer()
+            write.complete()
 
     def fail(self, problem: Exception) -> None:
         for write in self.writes:
@@ -154,7 +154,7 @@ class GroupCommit:
             group.fail(StoreTimeout("the registry is shutting down"))
             raise
         else:
-            group.answer()
+            group.complete()
 
     async def _fill(self, group: _Group) -> None:
         while self._waiting and not group.is_full:

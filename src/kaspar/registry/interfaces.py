@@ -1,8 +1,8 @@
 """What the registry's service and API need from the rest of the process: the log of `_schemas`, leadership, and a way
 to the leader.
 
-The service knows no Kafka client and no socket: it decides on the leader, appends records, and answers from the state
-that their replay has made.
+The service knows no Kafka client and no socket: it decides on the leader, appends records, and reads from the state
+that their replay has produced.
 """
 
 from collections.abc import Mapping, Sequence

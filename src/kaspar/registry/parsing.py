@@ -2,7 +2,7 @@
 
 A small schema of Avro takes less time than handing it to a thread. Other small schemas are dealt with in threads, of
 which there are few, and larger ones in processes: a thread that is busy with Python's objects slows the event loop
-down. More requests wait. Small schemas of JSON can take long to compare, too: every part of one with every part of the
+down. More requests wait. Small JSON schemas can also take long to compare: every part of one with every part of the
 other.
 """
 
@@ -53,7 +53,7 @@ def unparseable(type_name: str, problem: InvalidSchema | str) -> RegistryError:
 
 
 class SchemaAnswers(ABC):
-    """What can be asked about schemas. Everything raises RegistryError if a text is no schema, or is too complex."""
+    """The operations on schemas. All raise RegistryError if a text is not a schema or is too complex."""
 
     @abstractmethod
     async def do(self, task: Task) -> tuple[str, ...]: ...

@@ -77,7 +77,7 @@ class RegistryServer:
 
     @property
     def app(self) -> App:
-        assert self._served is not None, "the registry has not been started"
+        assert self._served is not None, "the registry is not running"
         return self._served
 
     def bound(self, listeners: Sequence[str]) -> None:
@@ -166,7 +166,7 @@ class RegistryServer:
             settings = self._config.settings
             raise RegistryNotStarted(
                 f"the topic {settings.kafkastore_topic} was not read within kafkastore.init.timeout.ms="
-                f"{settings.kafkastore_init_timeout_ms}: {follower.problem or 'its replay takes longer'}"
+                f"{settings.kafkastore_init_timeout_ms}: {follower.problem or 'the replay is taking too long'}"
             ) from None
 
     def _new_edition(self, state: State, is_current: Callable[[], bool]) -> Edition:

@@ -1,5 +1,5 @@
-"""What is asked about the texts of schemas: a task and its outcome are plain values, so that a task can be done on the
-event loop, in a thread, or in another process (schema_process.py).
+"""Work on the texts of schemas: a task and its outcome are plain values, so that a task can be done on the event loop,
+in a thread, or in another process (schema_process.py).
 """
 
 import base64
@@ -74,7 +74,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A text is no schema."""
+    """A text is not a schema."""
 
     type: SchemaType
     reason: str

@@ -1,6 +1,6 @@
 """The registry itself, as the API calls it.
 
-Reads come from the state. Writes are decided on the leader, one after the other, and are answered after their records
+Reads come from the state. Writes are decided on the leader, one after the other, and complete after their records
 were replayed (group_commit.py). On any other instance a write raises NotLeader, and the API forwards the request.
 """
 
@@ -132,7 +132,7 @@ class RegistryService:
         return await self._writes.write(decided)
 
     async def _existing(self, new: NewSchema, *, normalize: bool) -> StoredVersion | None:
-        """What can be answered without a decision."""
+        """The result, if no decision is needed."""
         if self.config_in_scope(new.subject).has_defaults_or_overrides:
             return None
         latest_only = new.version == LATEST

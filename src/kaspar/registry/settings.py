@@ -49,8 +49,8 @@ class StoreSettings(Settings):
         LIST,
         ("localhost:9092",),
         importance=Importance.HIGH,
-        doc="Some brokers of the cluster that holds the schemas: `host:port` or `PLAINTEXT://host:port`, separated by "
-        "commas. Those with another protocol than `kafkastore.security.protocol` are ignored.",
+        doc="Brokers of the cluster that holds the schemas: `host:port` or `PLAINTEXT://host:port`, separated by "
+        "commas. Entries with a protocol other than `kafkastore.security.protocol` are ignored.",
     )
     kafkastore_topic: str = setting(
         STRING, "_schemas", importance=Importance.HIGH, doc="The topic that holds the schemas: one compacted partition."
@@ -60,10 +60,10 @@ class StoreSettings(Settings):
         3,
         at_least(1),
         importance=Importance.HIGH,
-        doc="How many replicas the topic gets when it is created, or as many as there are brokers, if these are fewer.",
+        doc="The number of replicas of the topic when it is created, limited by the number of brokers.",
     )
     kafkastore_topic_skip_validation: bool = setting(
-        BOOLEAN, False, doc="Whether the topic is used as it is: neither checked nor created."
+        BOOLEAN, False, doc="Whether the topic is used as is, without validating or creating it."
     )
     kafkastore_timeout_ms: int = setting(
         INT,
@@ -76,10 +76,10 @@ class StoreSettings(Settings):
         INT, MINUTE_MS, at_least(1), doc="How long the start may take, including the wait for the brokers."
     )
     kafkastore_security_protocol: str = setting(
-        STRING, "PLAINTEXT", one_of_in_any_case(*PROTOCOLS), doc="How the brokers are reached."
+        STRING, "PLAINTEXT", one_of_in_any_case(*PROTOCOLS), doc="The security protocol for the brokers."
     )
     kafkastore_write_max_retries: int = setting(
-        INT, 5, not_honoured="A write is fenced, and cannot conflict.", doc="How often a conflicting write is retried."
+        INT, 5, not_honoured="Writes are fenced and cannot conflict.", doc="How often a conflicting write is retried."
     )
     kafkastore_group_id: str = setting(
         STRING, "", not_honoured="The topic is read without a group.", doc="The group that reads the topic."
@@ -87,7 +87,7 @@ class StoreSettings(Settings):
     kafkastore_connection_url: str = setting(
         STRING, "", not_honoured="Brokers are found by kafkastore.bootstrap.servers.", doc="ZooKeeper's address."
     )
-    kafkastore_checkpoint_dir: str = setting(STRING, "/tmp", not_honoured=_NO_PERSISTENCE, doc="Where offsets go.")
+    kafkastore_checkpoint_dir: str = setting(STRING, "/tmp", not_honoured=_NO_PERSISTENCE, doc="The file for offsets.")
     kafkastore_checkpoint_version: int = setting(INT, 0, not_honoured=_NO_PERSISTENCE, doc="The format of that file.")
     kafkastore_update_handlers: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins.")
 
@@ -102,31 +102,34 @@ class ElectionSettings(Settings):
     )
     leader_eligibility: bool = setting(BOOLEAN, True, doc="Whether this instance may become the leader.")
     master_eligibility: bool | None = setting(
-        BOOLEAN, None, importance=Importance.LOW, doc="The former name of `leader.eligibility`, which it precedes."
+        BOOLEAN,
+        None,
+        importance=Importance.LOW,
+        doc="The deprecated name of `leader.eligibility`; takes precedence over it.",
     )
     leader_election_sticky: bool = setting(
         BOOLEAN,
         True,
-        doc="Whether a leader keeps its place when another instance joins. Otherwise the eligible instance with the "
+        doc="Whether the leader stays leader when another instance joins. Otherwise the eligible instance with the "
         "smallest URL leads, and there is no leader during a rebalance. Confluent's default is `false`.",
     )
     leader_election_delay: bool = setting(
         BOOLEAN, False, not_honoured="An instance joins the group after its first replay.", doc="Whether to join late."
     )
     leader_connect_timeout_ms: int = setting(
-        INT, MINUTE_MS, at_least(1), doc="How long connecting to the leader may take, for a request that is forwarded."
+        INT, MINUTE_MS, at_least(1), doc="The connect timeout for forwarding a request to the leader."
     )
     leader_read_timeout_ms: int = setting(
-        INT, MINUTE_MS, at_least(1), doc="How long the leader may take to respond to a request that is forwarded."
+        INT, MINUTE_MS, at_least(1), doc="The response timeout for forwarding a request to the leader."
     )
     kafkagroup_session_timeout_ms: int = setting(
-        INT, 10_000, at_least(1), doc="After that long without a heartbeat an instance is no longer in the group."
+        INT, 10_000, at_least(1), doc="An instance that sends no heartbeat for this long is removed from the group."
     )
     kafkagroup_heartbeat_interval_ms: int = setting(
         INT, 3_000, at_least(1), doc="How often an instance sends a heartbeat to the group's coordinator."
     )
     kafkagroup_rebalance_timeout_ms: int = setting(
-        INT, 5 * MINUTE_MS, at_least(1), doc="How long an instance may take to join an election that has begun."
+        INT, 5 * MINUTE_MS, at_least(1), doc="How long an instance may take to join an election."
     )
 
 
@@ -137,35 +140,38 @@ class InstanceSettings(Settings):
         STRING,
         "",
         importance=Importance.HIGH,
-        doc="The host by which other instances reach this one. Empty takes the address of the listener, or the name of "
-        "the machine if it listens on every address.",
+        doc="The host by which other instances reach this one. Empty uses the address of the listener, or the "
+        "machine's host name if it listens on every address.",
     )
     host_port: int | None = setting(
-        INT, None, doc="The port by which other instances reach this one. Without it that of the listener."
+        INT, None, doc="The port by which other instances reach this one. By default that of the listener."
     )
     inter_instance_protocol: str = setting(
         STRING,
         "http",
         one_of_in_any_case("http", "https"),
         importance=Importance.LOW,
-        doc="The scheme of the listener that other instances use. With `https` this instance uses its `ssl.` settings "
-        "as a client, too.",
+        doc="The scheme of the listener that other instances use. With `https`, this instance uses its `ssl.` "
+        "settings also as a client.",
     )
     schema_registry_inter_instance_protocol: str = setting(
-        STRING, "", importance=Importance.LOW, doc="The former name of `inter.instance.protocol`, which it precedes."
+        STRING,
+        "",
+        importance=Importance.LOW,
+        doc="The deprecated name of `inter.instance.protocol`; takes precedence over it.",
     )
     inter_instance_listener_name: str = setting(
         STRING,
         "",
         importance=Importance.LOW,
-        doc="The name of the listener that other instances use; it precedes `inter.instance.protocol`.",
+        doc="The name of the listener that other instances use; takes precedence over `inter.instance.protocol`.",
     )
     inter_instance_headers_whitelist: tuple[str, ...] = setting(
         LIST,
         (),
         importance=Importance.LOW,
-        doc="Headers of a request that are forwarded to the leader, besides Content-Type, Accept, Authorization and "
-        "X-Request-ID.",
+        doc="Request headers that are forwarded to the leader, in addition to Content-Type, Accept, Authorization "
+        "and X-Request-ID.",
     )
 
 
@@ -177,44 +183,43 @@ class SchemaSettings(Settings):
         "BACKWARD",
         one_of_in_any_case(*_LEVELS),
         importance=Importance.HIGH,
-        doc="The compatibility level of the registry, until one is set by a request.",
+        doc="The compatibility level of the registry until it is set through the API.",
     )
     avro_compatibility_level: str = setting(
         STRING,
         "",
         one_of_in_any_case("", *_LEVELS),
         importance=Importance.LOW,
-        doc="The former name of `schema.compatibility.level`, which it precedes.",
+        doc="The deprecated name of `schema.compatibility.level`; takes precedence over it.",
     )
     mode_mutability: bool = setting(BOOLEAN, True, doc="Whether requests may change the mode.")
-    schema_validate_fields: bool = setting(
-        BOOLEAN, False, doc="Whether reserved fields are checked, where no config says so."
-    )
-    schema_search_default_limit: int = _limit(1_000, "How many schemas a list has, unless a request says so.")
-    schema_search_max_limit: int = _limit(1_000, "How many schemas a list has, at most.")
-    subject_search_default_limit: int = _limit(20_000, "How many subjects a list has, unless a request says so.")
-    subject_search_max_limit: int = _limit(20_000, "How many subjects a list has, at most.")
-    subject_version_search_default_limit: int = _limit(
-        20_000, "How many versions a list has, unless a request says so."
-    )
-    subject_version_search_max_limit: int = _limit(20_000, "How many versions a list has, at most.")
-    context_search_default_limit: int = _limit(20_000, "How many contexts a list has, unless a request says so.")
-    context_search_max_limit: int = _limit(20_000, "How many contexts a list has, at most.")
+    schema_validate_fields: bool = setting(BOOLEAN, False, doc="Whether reserved fields are validated by default.")
+    schema_search_default_limit: int = _limit(1_000, "The default number of schemas in a list.")
+    schema_search_max_limit: int = _limit(1_000, "The maximum number of schemas in a list.")
+    subject_search_default_limit: int = _limit(20_000, "The default number of subjects in a list.")
+    subject_search_max_limit: int = _limit(20_000, "The maximum number of subjects in a list.")
+    subject_version_search_default_limit: int = _limit(20_000, "The default number of versions in a list.")
+    subject_version_search_max_limit: int = _limit(20_000, "The maximum number of versions in a list.")
+    context_search_default_limit: int = _limit(20_000, "The default number of contexts in a list.")
+    context_search_max_limit: int = _limit(20_000, "The maximum number of contexts in a list.")
     schema_cache_size: int = setting(
         INT, 1_000, not_honoured="The number of parsed schemas that are kept is fixed.", doc="How many are kept."
     )
     schema_cache_expiry_secs: int = setting(
-        INT, 300, not_honoured="Parsed schemas are kept by number.", doc="How long parsed schemas are kept."
+        INT,
+        300,
+        not_honoured="Parsed schemas are evicted by number, not by age.",
+        doc="How long parsed schemas are kept.",
     )
     schema_canonicalize_on_consume: tuple[str, ...] = setting(
-        LIST, (), not_honoured="Schemas are kept as they were written.", doc="Types that are canonicalized when read."
+        LIST, (), not_honoured="Schemas are stored as they were written.", doc="Types that are canonicalized when read."
     )
     schema_providers: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins.")
     kaspar_registry_authorization_file: str = setting(
         STRING,
         "",
-        doc="A file of permissions by user, in the format of Karapace's `registry_authfile`. Empty permits everything "
-        "to everyone who may log in.",
+        doc="A file of permissions by user, in the format of Karapace's `registry_authfile`. Empty allows "
+        "authenticated users everything.",
     )
 
 
@@ -226,9 +231,9 @@ class FormerSettings(Settings):
     )
     resource_extension_class: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins.")
     resource_static_locations: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java resources.")
-    metadata_encoder_secret: str | None = setting(PASSWORD, None, not_honoured=_NO_ENCODERS, doc="A secret of rules.")
+    metadata_encoder_secret: str | None = setting(PASSWORD, None, not_honoured=_NO_ENCODERS, doc="A secret for rules.")
     metadata_encoder_old_secret: str | None = setting(
-        PASSWORD, None, not_honoured=_NO_ENCODERS, doc="The former secret."
+        PASSWORD, None, not_honoured=_NO_ENCODERS, doc="The previous secret."
     )
     metadata_encoder_topic: str = setting(
         STRING, "_schema_encoders", not_honoured=_NO_ENCODERS, doc="The topic of encoders."
@@ -238,7 +243,7 @@ class FormerSettings(Settings):
 class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, SchemaSettings, FormerSettings, WebSettings):
     listeners: tuple[str, ...] = listeners_setting(8081)
     kaspar_http_max_body_bytes: int = setting(
-        INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+        INT, 16 * MIB, at_least(1), doc="The maximum size of a request body. A larger one gets the status 413."
     )
     passed_on = (_STORE,)
 

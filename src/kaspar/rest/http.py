@@ -86,7 +86,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
         str(body, "utf-8")  # where JSON is not parsed, it is not checked either
         return decoder.decode(body)
     except UnicodeDecodeError:
-        raise RestError(BAD_REQUEST, "The request body is not in UTF-8.") from None
+        raise RestError(BAD_REQUEST, "The request body is not valid UTF-8.") from None
     except msgspec.ValidationError as problem:
         if match := _UNKNOWN_FIELD.match(str(problem)):
             raise RestError(UNPROCESSABLE, f"Unrecognized field: {match['name']}") from None
@@ -121,7 +121,7 @@ class BodyBudget:
     def take(self, size: int) -> int:
         """Returns the size. Raises RestError (429)."""
         if self._taken + size > self._max_bytes:
-            raise RestError(TOO_MANY_REQUESTS, "The bodies of requests take too much memory.")
+            raise RestError(TOO_MANY_REQUESTS, "The request bodies take too much memory.")
         self._taken += size
         return size
 

@@ -67,7 +67,7 @@ class RestServer:
 
     @property
     def app(self) -> App:
-        assert self._app is not None, "the proxy has not been started"
+        assert self._app is not None, "the proxy is not running"
         return self._app
 
     def bound(self, listeners: Sequence[str]) -> None:

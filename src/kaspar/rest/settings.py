@@ -20,7 +20,7 @@ from kaspar.config.units import MIB
 from kaspar.web.settings import WebSettings, listeners_setting
 
 FETCH_MIN_BYTES: Final = between(-1, 10_000_000)
-_NO_SIMPLE_CONSUMERS: Final = "Offsets and metadata are asked for over connections that requests share."
+_NO_SIMPLE_CONSUMERS: Final = "Offsets and metadata are requested over shared connections."
 _ADMIN_TIMEOUT_MS: Final = 15_000
 
 
@@ -33,26 +33,26 @@ class ProxySettings(Settings):
         STRING,
         "",
         importance=Importance.HIGH,
-        doc="Becomes part of the names of consumer instances whose creator gives none, so that several proxies can "
-        "be told apart.",
+        doc="Part of the generated names of consumer instances, to distinguish several proxies.",
     )
     bootstrap_servers: str = setting(
-        STRING, "localhost:9092", importance=Importance.HIGH, doc="Some brokers: `host:port`, separated by commas."
+        STRING,
+        "localhost:9092",
+        importance=Importance.HIGH,
+        doc="Brokers of the cluster: `host:port`, separated by commas.",
     )
     schema_registry_url: tuple[str, ...] = setting(
         LIST,
         ("http://localhost:8081",),
         importance=Importance.HIGH,
-        doc="Where the schema registry is, for records in Avro, JSON Schema and Protobuf.",
+        doc="The URL of the schema registry, for records in Avro, JSON Schema and Protobuf.",
     )
-    host_name: str = setting(
-        STRING, "", doc="The host in the URLs of responses. Empty takes the one that the client asked for."
-    )
+    host_name: str = setting(STRING, "", doc="The host in the URLs of responses. Empty uses the host of the request.")
     advertised_listeners: tuple[str, ...] = setting(
         LIST,
         (),
         doc="The addresses in the URLs of responses, such as `https://proxy.example.org:443`: the first with the "
-        "scheme of the request is taken. They precede `host.name`.",
+        "scheme of the request is used. Takes precedence over `host.name`.",
     )
     confluent_resource_name_authority: str = setting(
         STRING,
@@ -66,8 +66,8 @@ class ProxySettings(Settings):
         LIST,
         (),
         importance=Importance.LOW,
-        doc="Must be empty: single endpoints cannot be turned off, and a list that has no effect would look as if they "
-        "were. ACLs of the cluster decide what requests may do.",
+        doc="Must be empty: single endpoints cannot be disabled, and a list without effect would be misleading. Use "
+        "the ACLs of the cluster.",
     )
     api_v3_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 3 is served.")
 
@@ -77,15 +77,15 @@ class ProducingSettings(Settings):
         INT,
         100,
         at_least(0),
-        doc="How many requests may wait for room in the buffer of a producer (`producer.buffer.memory`), each at most "
-        "for `producer.max.block.ms`. Others are refused with the status 429.",
+        doc="The maximum number of requests that wait for space in a producer's buffer (`producer.buffer.memory`), "
+        "each for at most `producer.max.block.ms`. Further ones get the status 429.",
     )
     kaspar_producer_request_bytes: int = setting(
         LONG,
         128 * MIB,
         at_least(1),
-        doc="How many bytes the bodies of all requests that produce may have together. Requests beyond that are "
-        "refused with the status 429.",
+        doc="The maximum total size of the bodies of all produce requests in progress. Further ones get the status "
+        "429.",
     )
     kaspar_register_any_subject: bool = setting(
         BOOLEAN,
@@ -95,7 +95,7 @@ class ProducingSettings(Settings):
         "(`kaspar.propagate.identity`). The registry sees the proxy's credentials, not the caller's.",
     )
     api_v3_produce_batch_max_entries: int = setting(
-        INT, 10, at_least(1), doc="How many records a request to `records:batch` of version 3 may have."
+        INT, 10, at_least(1), doc="The maximum number of records in a request to `records:batch` of version 3."
     )
     producer_threads: int = setting(
         INT, 5, not_honoured="Requests share a producer and need no threads.", doc="Threads that produce."
@@ -104,30 +104,30 @@ class ProducingSettings(Settings):
 
 class ConsumingSettings(Settings):
     consumer_request_timeout_ms: int = setting(
-        INT, 1_000, at_least(0), doc="How long a request for records waits for more of them, at most."
+        INT, 1_000, at_least(0), doc="The maximum time that a request for records waits for more of them."
     )
     consumer_request_max_bytes: int = setting(
         LONG,
         64 * MIB,
         at_least(0),
-        doc="How many bytes of keys and values a response has, at most; a single record may be larger.",
+        doc="The maximum number of bytes of keys and values in a response; a single record may be larger.",
     )
     fetch_min_bytes: int = setting(
         INT,
         -1,
         FETCH_MIN_BYTES,
         importance=Importance.LOW,
-        doc="A request for records is answered once it has more bytes than that; -1 lets it wait for its timeout.",
+        doc="A request for records returns once it has more bytes than this; -1 waits for the timeout.",
     )
     consumer_instance_timeout_ms: int = setting(
-        INT, 300_000, at_least(1), importance=Importance.LOW, doc="An instance that is unused for that long is deleted."
+        INT, 300_000, at_least(1), importance=Importance.LOW, doc="An instance that is unused for this long is deleted."
     )
     consumer_threads: int = setting(
         INT,
         50,
         Check(_threads_problem, "1 or more, or -1"),
-        doc="How many threads operate on consumer instances, at most; -1 is one for each instance. More requests "
-        "than threads take turns.",
+        doc="The maximum number of threads for consumer instances; -1 is one per instance. Requests beyond the "
+        "number of threads take turns.",
     )
     consumer_iterator_backoff_ms: int = setting(
         INT,
@@ -143,7 +143,7 @@ class ConsumingSettings(Settings):
         INT,
         250,
         at_least(1),
-        doc="How many consumer instances there may be. One more is refused with the status 429. An instance has some "
+        doc="The maximum number of consumer instances. Further ones get the status 429. An instance has some "
         "threads, connections and up to 8 MiB of fetched records.",
     )
 
@@ -153,13 +153,16 @@ class FormerSettings(Settings):
 
     zookeeper_connect: str = setting(STRING, "", not_honoured="Version 1 is not served.", doc="ZooKeeper's address.")
     simpleconsumer_pool_size_max: int = setting(
-        INT, 25, not_honoured=_NO_SIMPLE_CONSUMERS, doc="The most simple consumers of a broker."
+        INT, 25, not_honoured=_NO_SIMPLE_CONSUMERS, doc="The maximum number of simple consumers per broker."
     )
     simpleconsumer_pool_timeout_ms: int = setting(
         INT, 1_000, not_honoured=_NO_SIMPLE_CONSUMERS, doc="How long to wait for a simple consumer."
     )
     client_timeout_ms: int = setting(
-        INT, 500, not_honoured="`client.default.api.timeout.ms` limits calls.", doc="The time of a metadata operation."
+        INT,
+        500,
+        not_honoured="`client.default.api.timeout.ms` limits calls.",
+        doc="The timeout of a metadata operation.",
     )
     client_init_timeout_ms: int = setting(
         INT, 60_000, not_honoured="The proxy starts without its brokers.", doc="How long the start may take."
@@ -175,7 +178,7 @@ class FormerSettings(Settings):
 class RestSettings(ProxySettings, ProducingSettings, ConsumingSettings, IdentitySettings, FormerSettings, WebSettings):
     listeners: tuple[str, ...] = listeners_setting(8082)
     kaspar_http_max_body_bytes: int = setting(
-        INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+        INT, 16 * MIB, at_least(1), doc="The maximum size of a request body. A larger one gets the status 413."
     )
     passed_on = ("client.", "producer.", "consumer.", "admin.", "schema.registry.")
 
@@ -187,7 +190,7 @@ class RestSettings(ProxySettings, ProducingSettings, ConsumingSettings, Identity
     def check_together(self) -> None:
         super().check_together()
         if self.api_endpoints_blocklist:
-            raise InvalidSetting("api.endpoints.blocklist is not supported: single endpoints cannot be turned off")
+            raise InvalidSetting("api.endpoints.blocklist is not supported: single endpoints cannot be disabled")
         if self.kaspar_propagate_identity and self.authentication_method.upper() == "NONE":
             raise InvalidSetting("kaspar.propagate.identity=true needs authentication.method=BASIC or BEARER")
 

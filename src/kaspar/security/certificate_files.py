@@ -57,4 +57,4 @@ def _expires(file: Path) -> datetime:
     try:
         return x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
     except ValueError:
-        raise KasparError(f"{file} has no certificate that can be read: remove it, and another one is made") from None
+        raise KasparError(f"{file} has no readable certificate: remove it to have another one created") from None

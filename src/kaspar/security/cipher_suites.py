@@ -51,7 +51,7 @@ def openssl_name(name: str) -> str:
     exchange, separator, cipher = name.removeprefix("TLS_").partition("_WITH_")
     if separator and exchange in _KEY_EXCHANGES and cipher in _CIPHERS:
         return _KEY_EXCHANGES[exchange] + _CIPHERS[cipher]
-    raise InvalidSetting(f"ssl.cipher.suites contains {name}, which is not a cipher suite that is known here")
+    raise InvalidSetting(f"ssl.cipher.suites contains {name}, which is not a known cipher suite")
 
 
 _IANA_NAMES: Final = {

@@ -89,7 +89,7 @@ def _read(reader: _Reader) -> JavaKeyStore:
     reader.block(len(MAGIC))
     version = reader.number(">I")
     if version not in (1, 2):
-        raise InvalidSetting(f"the key store has version {version}; 1 and 2 are known")
+        raise InvalidSetting(f"the key store has version {version}; supported: 1 and 2")
     keys, trusted = [], []
     for _ in range(reader.number(">I")):
         tag, alias = reader.number(">I"), reader.text()
@@ -101,7 +101,7 @@ def _read(reader: _Reader) -> JavaKeyStore:
         elif tag == _TRUSTED_CERTIFICATE:
             trusted.append(reader.certificate(version))
         else:
-            raise InvalidSetting(f"the key store has an entry of kind {tag}, which is not known")
+            raise InvalidSetting(f"the key store has an entry of unknown kind {tag}")
     return JavaKeyStore(tuple(keys), tuple(trusted))
 
 

@@ -65,7 +65,7 @@ class TokenValidator:
             self._keys.look_again()
             raise
         except InvalidToken as problem:
-            log.debug("a token is not accepted", reason=str(problem))
+            log.debug("a token was rejected", reason=str(problem))
             raise
 
 

@@ -124,9 +124,9 @@ def validate(token: str, keys: Sequence[Jwk], rules: TokenRules, now_ms: int) ->
         raise InvalidToken("the token has a critical extension")
     candidates = [key for key in keys if "kid" not in header or key.key_id == header["kid"]]
     if not candidates:
-        raise UnknownKey("the token was signed with a key that is not known")
+        raise UnknownKey("the token was signed with an unknown key")
     if not any(algorithm in key.algorithms and key.verify(algorithm, signature, signed) for key in candidates):
-        raise InvalidToken("the signature of the token is wrong")
+        raise InvalidToken("the signature of the token is invalid")
     return check_claims(claims, rules, now_ms)
 
 
@@ -150,14 +150,14 @@ def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> V
         if begins_ms is not None and begins_ms - skew_ms > now_ms:
             raise InvalidToken(f"the token is not valid yet ({name})")
     if rules.issuer is not None and claims.get("iss") != rules.issuer:
-        raise InvalidToken("the token has another issuer than sasl.oauthbearer.expected.issuer")
+        raise InvalidToken("the issuer of the token is not sasl.oauthbearer.expected.issuer")
     if rules.audiences and not set(rules.audiences) & set(_texts(claims, "aud")):
         raise InvalidToken("the token has none of sasl.oauthbearer.expected.audience")
     principal = claims.get(rules.subject_claim)
     if not isinstance(principal, str) or not principal.strip():
         raise InvalidToken(f"the token has no {rules.subject_claim}")
     if any("\ud800" <= character <= "\udfff" for character in principal):  # half of a pair: no text has it
-        raise InvalidToken(f"{rules.subject_claim} of the token is no text")
+        raise InvalidToken(f"{rules.subject_claim} of the token is not text")
     scopes = claims.get(rules.scope_claim)
     listed = scopes.split() if isinstance(scopes, str) else _texts(claims, rules.scope_claim)
     return ValidToken(principal.strip(), tuple(listed), expires_ms)
@@ -181,10 +181,10 @@ def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
         header, claims, signature = token.split(".")
         parts = _json(_decoded(header)), _json(_decoded(claims))
         if not all(isinstance(part, dict) for part in parts):
-            raise InvalidToken("the token is no JWT")
+            raise InvalidToken("the token is not a JWT")
         return *parts, _decoded(signature), f"{header}.{claims}".encode()
     except (ValueError, binascii.Error, RecursionError):
-        raise InvalidToken("the token is no JWT") from None
+        raise InvalidToken("the token is not a JWT") from None
 
 
 def _json(text: bytes) -> Any:
@@ -195,12 +195,12 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A name that comes twice may have another value for whoever else reads the token."""
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a name comes twice")
+        raise ValueError("a name is repeated")
     return members
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
@@ -208,7 +208,7 @@ def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e11:
-        raise InvalidToken(f"{name} of the token is no time")
+        raise InvalidToken(f"{name} of the token is not a time")
     return int(value * 1000)
 
 

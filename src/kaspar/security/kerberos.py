@@ -93,7 +93,7 @@ class GssapiServer:
                     return self._establish(token)
                 case _Stage.OFFER:
                     if token:
-                        raise InvalidCredentials("a message came where an empty one is due")
+                        raise InvalidCredentials("an empty message was expected")
                     return self._offer()
                 case _Stage.CHOICE:
                     self._choose(self._context.unwrap(token).message)
@@ -116,7 +116,7 @@ class GssapiServer:
 
     def _choose(self, choice: bytes) -> None:
         if len(choice) < len(_OFFER) or choice[0] != _NO_LAYER:
-            raise InvalidCredentials("the client has not chosen to do without a security layer")
+            raise InvalidCredentials("the client requires a security layer, which is not supported")
         try:
             self.authorization_id = self._names.name_of(bytes(self._context.initiator_name).decode())
         except (NoShortName, UnicodeDecodeError) as problem:
@@ -162,11 +162,11 @@ class GssapiClient:
                 return context.step(challenge) or b""
             offer = context.unwrap(challenge).message
             if len(offer) != len(_OFFER) or not offer[0] & _NO_LAYER:
-                raise InvalidCredentials("the broker does not do without a security layer")
+                raise InvalidCredentials("the broker requires a security layer, which is not supported")
             self._has_chosen = True
             return context.wrap(_OFFER + bytes(context.initiator_name), False).message
         except gssapi.exceptions.GSSError as problem:
-            raise InvalidCredentials(f"{self._broker} cannot be believed: {_sentence(problem)}") from None
+            raise InvalidCredentials(f"{self._broker} cannot be authenticated: {_sentence(problem)}") from None
 
 
 def _initiator(login: KerberosLogin) -> gssapi.Credentials:

@@ -133,7 +133,7 @@ def _pem_certificates(where: str, text: bytes) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(text)
     except ValueError:
-        raise InvalidSetting(f"{where} has no certificate in PEM that can be read") from None
+        raise InvalidSetting(f"{where} has no readable PEM certificate") from None
 
 
 def _der(certificates: list[x509.Certificate]) -> tuple[bytes, ...]:
@@ -180,7 +180,7 @@ def _pkcs12(data: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificate
     try:
         return pkcs12.load_pkcs12(data, password.encode() if password else None)
     except (ValueError, UnsupportedAlgorithm):
-        raise InvalidSetting("it is no key store, or its password is incorrect") from None
+        raise InvalidSetting("it is not a key store, or its password is incorrect") from None
 
 
 def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:

@@ -29,18 +29,18 @@ class KerberosLogin:
 def kerberos_login(module: LoginModule) -> KerberosLogin:
     """Raises InvalidSetting."""
     if module.name != MODULE:
-        raise InvalidSetting(f"GSSAPI needs {MODULE} in sasl.jaas.config; {module.name} is there")
+        raise InvalidSetting(f"GSSAPI needs {MODULE} in sasl.jaas.config, not {module.name}")
     options = module.options
     keytab = _file(options, "keyTab") if _is_on(options, "useKeyTab") else None
     ticket_cache = _file(options, "ticketCache") if _is_on(options, "useTicketCache") else None
     principal = options.get("principal", "")
     if keytab is None and ticket_cache is None:
         raise InvalidSetting(
-            "Krb5LoginModule needs useKeyTab=true with keyTab and principal, or useTicketCache=true: "
-            "nobody can be asked for a password"
+            "Krb5LoginModule needs useKeyTab=true with keyTab and principal, or useTicketCache=true: passwords "
+            "cannot be prompted for"
         )
     if keytab is not None and principal in ("", "*"):
-        raise InvalidSetting('Krb5LoginModule needs principal="..." with useKeyTab=true: whose key is to be used')
+        raise InvalidSetting('Krb5LoginModule needs principal="..." with useKeyTab=true')
     return KerberosLogin(principal, keytab, ticket_cache)
 
 

@@ -1,6 +1,6 @@
 """OAUTHBEARER (RFC 7628, KIP-255): a client logs in with a bearer token. Both sides.
 
-A token that is not accepted is answered with a JSON object, which the client acknowledges with one byte; then the
+A token that is not accepted gets a JSON object as response, which the client acknowledges with one byte; then the
 exchange fails with that object as its message, as in Kafka's OAuthBearerSaslServer.
 """
 

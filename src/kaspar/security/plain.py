@@ -41,7 +41,7 @@ class PlainServer:
     def evaluate(self, token: bytes) -> bytes:
         parts = token.decode("utf-8", "replace").split("\0")
         if len(parts) != 3:
-            raise InvalidCredentials("the message has not the three parts of PLAIN")
+            raise InvalidCredentials("the message does not have the three parts of PLAIN")
         wanted_id, username, password = parts
         if not username or not password:
             raise InvalidCredentials("the user or the password is empty")

@@ -128,7 +128,7 @@ class ScramServer:
     def _final(self, token: bytes, credential: ScramCredential) -> bytes:
         match = _match(_CLIENT_FINAL, token)
         if not hmac.compare_digest(match["nonce"], self._nonce):
-            raise InvalidCredentials("the nonce is not the one of this exchange")
+            raise InvalidCredentials("the nonce does not match this exchange")
         if base64.b64decode(match["binding"]) != self._gs2.encode():
             # RFC 5802, 5.1: somebody in between has changed what the client said of channel binding.
             raise InvalidCredentials("the channel binding is not the one that the exchange began with")
@@ -178,7 +178,7 @@ class ScramClient:
         match = _match(_SERVER_FIRST, challenge)
         nonce, iterations = match["nonce"], int(match["iterations"])
         if not nonce.startswith(self._nonce):
-            raise InvalidCredentials("the server's nonce does not begin with the client's")
+            raise InvalidCredentials("the server's nonce does not start with the client's")
         if not MIN_ITERATIONS <= iterations <= 1_000_000:
             raise InvalidCredentials(f"the server asks for {iterations} iterations")
         salted = salted_password(self.mechanism, self._password, base64.b64decode(match["salt"]), iterations)
@@ -193,7 +193,7 @@ class ScramClient:
     def _check(self, challenge: bytes) -> None:
         match = _match(_SERVER_FINAL, challenge)
         if match["error"] is not None:
-            raise InvalidCredentials(f"the server refused: {match['error']}")
+            raise InvalidCredentials(f"the server rejected the authentication: {match['error']}")
         if not hmac.compare_digest(base64.b64decode(match["signature"]), self._server_signature or b""):
             raise InvalidCredentials("the server does not know the credential: its signature is wrong")
         self.is_complete = True

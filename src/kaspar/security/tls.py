@@ -89,7 +89,7 @@ def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
 def failure_sentence(problem: BaseException) -> str:
     """Why a handshake failed, in a few words for people."""
     if isinstance(problem, ssl.SSLCertVerificationError):
-        return f"the peer's certificate is not accepted: {problem.verify_message}"
+        return f"the peer's certificate was rejected: {problem.verify_message}"
     if isinstance(problem, ssl.SSLError):
         reason = problem.reason or "unknown"
         return _REASONS.get(reason, reason.replace("_", " ").lower())
@@ -103,12 +103,12 @@ _REASONS: Final = {
     "WRONG_VERSION_NUMBER": "the peer does not speak TLS",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the peer sent no certificate, which ssl.client.auth=required demands",
     "TLSV1_ALERT_UNKNOWN_CA": "the peer does not trust this certificate's issuer",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not accept this certificate",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the peer does not accept this certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the peer says that this certificate has expired",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "the peer speaks no version of TLS that is enabled",
-    "UNSUPPORTED_PROTOCOL": "the peer speaks no version of TLS that is enabled",
-    "NO_SHARED_CIPHER": "the peer offers no cipher suite that is enabled",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer rejected this certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the peer rejected this certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the peer reports that this certificate has expired",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the peer supports no enabled TLS version",
+    "UNSUPPORTED_PROTOCOL": "the peer supports no enabled TLS version",
+    "NO_SHARED_CIPHER": "the peer offers no enabled cipher suite",
 }
 
 
@@ -116,7 +116,7 @@ def _apply_protocols(context: ssl.SSLContext, settings: Mapping[str, str]) -> No
     names = [name.strip() for name in settings.get("ssl.enabled.protocols", DEFAULT_PROTOCOLS).split(",")]
     unknown = [name for name in names if name not in _VERSIONS]
     if unknown or not names:
-        raise InvalidSetting(f"ssl.enabled.protocols contains {', '.join(unknown)}: TLSv1.2 and TLSv1.3 are served")
+        raise InvalidSetting(f"ssl.enabled.protocols contains {', '.join(unknown)}: TLSv1.2 and TLSv1.3 are supported")
     suites = [name.strip() for name in settings.get("ssl.cipher.suites", "").split(",")]
     choice = cipher_suites.choose(suites)
     if choice is not None:

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
     files = {name: file for name in SERVICES if (file := getattr(chosen, name)) is not None}
     if not files:
-        parser.error(f"which service? One or several of {', '.join(f'--{name} FILE' for name in SERVICES)}")
+        parser.error(f"name at least one service: {', '.join(f'--{name} FILE' for name in SERVICES)}")
     from kaspar.services.process import run_files
 
     return run_files(files, after=chosen.after)

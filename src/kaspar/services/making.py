@@ -1,4 +1,5 @@
-"""Makes the services of one process from their settings. What a service needs is imported when it is made."""
+"""Creates the services of one process from their settings. The packages of a service are imported when it is
+created."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final

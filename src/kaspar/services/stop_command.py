@@ -17,9 +17,9 @@ _START: Final = {
 def stop_options(program: str, title: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog=program,
-        description=f"Stop {title} on this machine, cleanly: every instance that was started alone. Returns before "
+        description=f"Stop every separately started instance of {title} on this machine, cleanly. Returns before "
         "they have stopped.",
-        epilog="What `kaspar up` runs is stopped by `kaspar stop`.",
+        epilog="To stop what `kaspar up` runs, use `kaspar stop`.",
     )
 
 
@@ -44,5 +44,5 @@ def stop(program: str, service: str, title: str) -> int:
     for pid in refused:
         print(f"{program}: the process {pid} belongs to another user", file=sys.stderr)
     if stopped == 0 and not refused:
-        print(f"{program}: {title} does not run on this machine", file=sys.stderr)
+        print(f"{program}: {title} is not running on this machine", file=sys.stderr)
     return 0 if stopped and not refused else 1

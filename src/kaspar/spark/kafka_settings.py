@@ -52,11 +52,11 @@ def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
     security = SecurityOptions.of(settings)
     servers = settings.get("bootstrap.servers", "").strip()
     if not servers:
-        raise InvalidOption("Option 'kafka.bootstrap.servers' must be given: host:port of one or more brokers.")
+        raise InvalidOption("Option 'kafka.bootstrap.servers' is required: host:port of one or more brokers.")
     for entry in filter(str.strip, servers.split(",")):
         host, colon, port = entry.strip().rpartition(":")
         if not (host and colon and port.isdecimal() and int(port) <= _HIGHEST_PORT):
-            raise InvalidOption(f"Option 'kafka.bootstrap.servers' must be host:port,host:port, and {entry!r} is not.")
+            raise InvalidOption(f"Option 'kafka.bootstrap.servers' must be host:port,host:port, not {entry!r}.")
     return ConnectionSettings(
         bootstrap_servers=servers,
         client_id=settings.get("client.id", _CLIENT_ID),
@@ -73,7 +73,7 @@ def whole_number(options: Mapping[str, str], name: str, default: int, *, at_leas
     try:
         value = int(text.strip())
     except ValueError:
-        raise InvalidOption(f"Option '{prefix}{name}' must be a whole number, and {text!r} is not.") from None
+        raise InvalidOption(f"Option '{prefix}{name}' must be an integer, not {text!r}.") from None
     if value < at_least:
-        raise InvalidOption(f"Option '{prefix}{name}' must be at least {at_least}, and {value} is not.")
+        raise InvalidOption(f"Option '{prefix}{name}' must be at least {at_least}, not {value}.")
     return value

@@ -53,7 +53,7 @@ def parse_offsets(option: str, text: str) -> tuple[dict[TopicPartition, int], di
     except (ValueError, TypeError, AttributeError, KeyError):
         raise InvalidOption(
             f"Option '{option}' must be earliest, latest, or like "
-            f'{{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}},"topicC":"earliest"}}, and {text!r} is not.'
+            f'{{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}},"topicC":"earliest"}}, not {text!r}.'
         ) from None
 
 
@@ -66,7 +66,7 @@ def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
         )
     except (ValueError, TypeError, AttributeError):
         raise InvalidOption(
-            f'Option \'{option}\' must be like {{"topicA":[0,1],"topicB":[2,4]}}, and {text!r} is not.'
+            f'Option \'{option}\' must be like {{"topicA":[0,1],"topicB":[2,4]}}, not {text!r}.'
         ) from None
 
 

@@ -121,7 +121,7 @@ def refuse_misspelled(given: Iterable[str], meant: Collection[str]) -> None:
     """Raises InvalidOption for the first name that is not one of `meant`, but close to one."""
     for name in given:
         if name.lower() not in _KNOWN and (right := _meant_by(name, meant)) is not None:
-            raise InvalidOption(f"There is no option '{name}'. Did you mean '{right}'?")
+            raise InvalidOption(f"Unknown option '{name}'. Did you mean '{right}'?")
 
 
 def _meant_by(name: str, meant: Collection[str]) -> str | None:

@@ -52,7 +52,7 @@ def from_registry(
     if subject is None and reader_schema is None:
         raise InvalidOption("from_registry() needs the subject of the reader's schema, or reader_schema.")
     if mode not in ("FAILFAST", "PERMISSIVE"):
-        raise InvalidOption(f"The mode of from_registry() must be FAILFAST or PERMISSIVE, and {mode!r} is not.")
+        raise InvalidOption(f"The mode of from_registry() must be FAILFAST or PERMISSIVE, not {mode!r}.")
     given = {
         **_properties(registry),
         "value.format": format,
@@ -96,7 +96,7 @@ def to_registry(
     }
     options = EncodingOptions.of(given, "value")
     if options is None:
-        raise InvalidOption(f"The format of to_registry() must be avro, json or protobuf, and {format!r} is not.")
+        raise InvalidOption(f"The format of to_registry() must be avro, json or protobuf, not {format!r}.")
     return _applied(_encoding(options), BinaryType(), column)
 
 

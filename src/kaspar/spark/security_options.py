@@ -43,11 +43,12 @@ SECURITY_OPTIONS: Final = (
 )
 """Those that have an effect."""
 
-_JAVA_CLASS: Final = "it names Java classes, and this client is not written in Java"
+_JAVA_CLASS: Final = "it names Java classes, but this client is not written in Java"
 _LOG_IN: Final = "user and password are part of kafka.sasl.jaas.config"
 _KERBEROS: Final = "GSSAPI (Kerberos) is not supported"
 _TOKENS: Final = (
-    "this client asks no server for tokens: set kafka.sasl.oauthbearer.token.endpoint.url to the file: that holds one"
+    "this client does not fetch tokens from servers: set kafka.sasl.oauthbearer.token.endpoint.url to the file: "
+    "that holds one"
 )
 REFUSED: Final = {
     "config.providers": "its references are not resolved: pass the values themselves",
@@ -64,7 +65,7 @@ REFUSED: Final = {
     "sasl.username": _LOG_IN,
     "sasl.password": _LOG_IN,
     "ssl.ca.location": "use kafka.ssl.truststore.location, with kafka.ssl.truststore.type = PEM",
-    "sasl.oauthbearer.jwks.endpoint.url": "brokers check tokens, not clients",
+    "sasl.oauthbearer.jwks.endpoint.url": "brokers validate tokens, not clients",
     "sasl.kerberos.service.name": _KERBEROS,
     "sasl.kerberos.kinit.cmd": _KERBEROS,
     "sasl.kerberos.min.time.before.relogin": _KERBEROS,
@@ -145,7 +146,7 @@ def _refuse_without_effect(name: str) -> None:
         return
     reason = REFUSED.get(name)
     if reason is None:
-        reason = _TOKENS if name.startswith(("sasl.oauthbearer.", "sasl.login.")) else "this client does not have it"
+        reason = _TOKENS if name.startswith(("sasl.oauthbearer.", "sasl.login.")) else "this client does not support it"
     raise InvalidOption(f"Option '{PREFIX}{name}' is not supported: {reason}.")
 
 

@@ -83,7 +83,7 @@ class KafkaStreams:
     def start(self) -> None:
         """Run in the background, until close(). Returns when the queries have started; raises if they do not."""
         if self._thread is not None:
-            raise StreamsError("The program was started already: create another KafkaStreams to run it again.")
+            raise StreamsError("The program was already started: create another KafkaStreams to run it again.")
         self._thread = threading.Thread(target=self._run, name=f"kaspar-streams-{self.config.application_id}")
         self._thread.start()
         self._started.wait()
@@ -106,7 +106,7 @@ class KafkaStreams:
         """A store of the running program, to be read: as the last published batch has left it."""
         stores = self.pipeline.stores()
         if name not in stores:
-            known = ", ".join(sorted(stores)) or "none, before the program was started"
+            known = ", ".join(sorted(stores)) or "none, because the program has not been started"
             raise StreamsError(f"The program has no store {name}. Its stores are: {known}.")
         return stores[name]
 

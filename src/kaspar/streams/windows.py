@@ -43,7 +43,7 @@ def milliseconds(duration: Duration, name: str) -> int:
     """Raises TopologyError unless it is a duration of whole milliseconds that is not negative."""
     duration_ms = _signed_milliseconds(duration, name)
     if duration_ms < 0:
-        raise TopologyError(f"{name} must not be negative, and {duration_ms} ms is.")
+        raise TopologyError(f"{name} must not be negative, but is {duration_ms} ms.")
     return duration_ms
 
 
@@ -76,7 +76,7 @@ class TimeWindows:
         if not 0 < advance_ms <= self.size_ms:
             raise TopologyError(
                 f"A window of {self.size_ms} ms must advance by more than zero and at most its size, not by "
-                f"{advance_ms} ms: otherwise records would belong to no window."
+                f"{advance_ms} ms: otherwise some records would belong to no window."
             )
         return replace(self, advance_ms=advance_ms)
 

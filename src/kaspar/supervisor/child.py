@@ -109,9 +109,9 @@ class Child:
         if code is None:
             return "was not started" if self._process is None else "is running"
         if code >= 0:
-            return f"ended with exit code {code}"
+            return f"exited with code {code}"
         known = {number.value: number.name for number in signal.Signals}
-        return f"was ended by {known.get(-code, f'signal {-code}')}"
+        return f"was killed by {known.get(-code, f'signal {-code}')}"
 
     def last_problem(self) -> str | None:
         """The most telling line that its last run has written: an error if there is one, or the last line."""

@@ -93,7 +93,8 @@ class Folder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise KasparError(
-                    f"'kaspar up' already runs in {self.path}: stop it with 'kaspar stop --dir {self.path}', or choose "
+                    f"'kaspar up' is already running in {self.path}: stop it with 'kaspar stop --dir {self.path}', "
+                    "or choose "
                     "another folder with --dir"
                 ) from None
             yield
@@ -107,7 +108,7 @@ class Folder:
             and any(entry.name not in _BEFORE_THE_PLAN for entry in self.path.iterdir())
         ):
             raise KasparError(
-                f"{self.path} is not empty, and 'kaspar up' has not made it: choose an empty or new folder with --dir"
+                f"{self.path} is not empty and was not created by 'kaspar up': choose an empty or new folder with --dir"
             )
         return plan
 

@@ -66,7 +66,7 @@ class Members:
         for member in self.brokers:
             if member.id == broker_id:
                 return member
-        raise KasparError(f"there is no broker {broker_id}: there are {', '.join(str(m.id) for m in self.brokers)}")
+        raise KasparError(f"there is no broker {broker_id}; brokers: {', '.join(str(m.id) for m in self.brokers)}")
 
 
 def make_members(
@@ -117,7 +117,7 @@ def check_java() -> None:
         find_java(for_program="ZooKeeper")
         class_path()
     except KasparError as problem:
-        raise KasparError(f"{problem}. A single broker needs neither: leave out --brokers") from None
+        raise KasparError(f"{problem}. A single broker needs neither: omit --brokers") from None
 
 
 def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], contact: Contact | None) -> Member:

@@ -117,7 +117,9 @@ def size_of(
         count = brokers or len(earlier.brokers)
         size = Size(count, port or earlier.brokers[0].port, len(earlier.zookeepers), secure or earlier.is_secured)
     if size.zookeepers == 0 and zookeepers is not None:
-        raise KasparError("--zookeepers is for a cluster, and one broker keeps its metadata itself: add --brokers 3")
+        raise KasparError(
+            "--zookeepers requires a cluster, since a single broker stores its metadata itself: add --brokers 3"
+        )
     if size.broker_ports[-1] > LAST_PORT:
         raise KasparError(f"{size.brokers} brokers from port {size.port} on would need ports above {LAST_PORT}")
     return size
@@ -129,7 +131,7 @@ def _check_given(brokers: int | None, port: int | None, zookeepers: int | None) 
     if zookeepers is not None and zookeepers < 1:
         raise KasparError(f"a cluster needs at least one ZooKeeper server, not {zookeepers}")
     if port is not None and not 1 <= port <= LAST_PORT:
-        raise KasparError(f"a port is between 1 and {LAST_PORT}, not {port}")
+        raise KasparError(f"the port must be between 1 and {LAST_PORT}, not {port}")
 
 
 def _check_change(folder: Path, earlier: ClusterPlan, brokers: int | None, zookeepers: int | None) -> None:
@@ -141,13 +143,13 @@ def _check_change(folder: Path, earlier: ClusterPlan, brokers: int | None, zooke
         )
     if brokers is not None and brokers < had:
         raise KasparError(
-            f"{folder} has the data of {had} brokers, and replicas would be missing with only {brokers}: start it with "
-            f"--brokers {had}, or start a smaller cluster in another folder with --dir"
+            f"{folder} has the data of {had} brokers, and with only {brokers} replicas would be missing: start it "
+            f"with --brokers {had}, or start a smaller cluster in another folder with --dir"
         )
     if earlier.zookeepers and zookeepers not in (None, len(earlier.zookeepers)):
         raise KasparError(
-            f"{folder} has the data of {len(earlier.zookeepers)} ZooKeeper server(s), and their number cannot change: "
-            "leave out --zookeepers, or start a cluster in another folder with --dir"
+            f"{folder} has the data of {len(earlier.zookeepers)} ZooKeeper server(s), and their number cannot "
+            "change: omit --zookeepers, or start a cluster in another folder with --dir"
         )
 
 

@@ -40,7 +40,7 @@ def refuse_used_service_ports(services: Sequence[ServicePlan]) -> None:
         if problem := _problem_with(service.port):
             raise KasparError(
                 f"the {SERVICES[service.name].title} cannot listen on {HOST}:{service.port} ({problem}): choose "
-                f"another --{service.name}-port, 0 for any free one, or leave it out with --without {service.name}"
+                f"another --{service.name}-port, 0 for any free port, or disable it with --without {service.name}"
             )
 
 

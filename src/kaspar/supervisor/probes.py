@@ -21,7 +21,7 @@ class Probes:
         self._problems: dict[Member, str] = {}
 
     def is_ready(self, member: Member) -> bool:
-        """Returns at once: whether it has answered so. If not, it is being asked (again)."""
+        """Whether the last probe found it ready. Does not wait: if not, another probe is started."""
         asked = self._asked.get(member)
         if asked is not None and asked.done():
             del self._asked[member]

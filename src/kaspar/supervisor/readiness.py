@@ -89,7 +89,7 @@ def zookeeper_problem(port: int) -> str | None:
         case State.SERVING:
             return None
         case State.NOT_SERVING:
-            return "It waits for a majority of its ensemble."
+            return "It is waiting for a majority of its ensemble."
         case State.DOWN:
             return "It does not respond."
 

@@ -185,7 +185,7 @@ def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> 
     ]
     if plan.services:
         lines.append(f"The same users log in to the services above. Their passwords are in {_passwords_file(folder)};")
-        lines.append(f"browsers and curl --cacert trust the services by {trusted_certificate(folder)}.")
+        lines.append(f"browsers and curl --cacert can verify the services with {trusted_certificate(folder)}.")
     if not with_passwords:
         return lines
     (access,) = [each for each in client_access(folder, plan) if each.user == CLIENT]

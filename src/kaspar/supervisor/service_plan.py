@@ -23,14 +23,14 @@ class ServiceWishes:
         """Raises KasparError with a sentence."""
         for name in (*self.without, *(self.only or ())):
             if name not in SERVICES:
-                raise KasparError(f"there is no service '{name}': there are {', '.join(SERVICES)}")
+                raise KasparError(f"there is no service '{name}'; services: {', '.join(SERVICES)}")
         if self.without and self.only is not None:
-            raise KasparError("--without and --only say the same in two ways: give one of them")
+            raise KasparError("--without and --only cannot be combined")
         for name in self.asked_for:
             if name in self._unwanted:
-                raise KasparError(f"--{name}-port is the port of a service that is left out")
+                raise KasparError(f"--{name}-port is given, but the service is disabled")
             if not 0 <= (self.ports[name] or 0) <= LAST_PORT:
-                raise KasparError(f"a port is between 0 and {LAST_PORT}, not {self.ports[name]}")
+                raise KasparError(f"the port must be between 0 and {LAST_PORT}, not {self.ports[name]}")
 
     @property
     def asked_for(self) -> set[str]:
@@ -72,7 +72,8 @@ def plan_services(
         title = f"the {SERVICES[name].title}"
         if service.port in taken:
             raise KasparError(
-                f"{title} cannot have the port {service.port} of {taken[service.port]}: choose another --{name}-port"
+                f"{title} cannot use port {service.port}, which {taken[service.port]} uses: choose another "
+                f"--{name}-port"
             )
         taken[service.port] = title
         services.append(service)

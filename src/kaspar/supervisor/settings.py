@@ -64,7 +64,7 @@ def broker_settings(
         }
     for name in security or {}:
         if name in overrides:
-            raise InvalidSetting(f"--override {name} would undo what --secure sets")
+            raise InvalidSetting(f"--override {name} conflicts with --secure")
     return {**values, **(security or {}), **overrides}
 
 
@@ -85,7 +85,7 @@ def check_overrides(overrides: Mapping[str, str]) -> None:
     """Raises InvalidSetting with a sentence."""
     for name in overrides:
         if name in DIFFERENT_FOR_EACH_BROKER:
-            raise InvalidSetting(f"--override {name} would be the same for every broker, and 'kaspar up' decides it")
+            raise InvalidSetting(f"--override {name} is not possible: 'kaspar up' sets it for each broker")
 
 
 def check_settings(values: Mapping[str, str]) -> None:

@@ -49,7 +49,7 @@ def _stop(
         left_s = until - time.monotonic()
         if left_s <= 0:
             for member in running:
-                say(f"{member.name} did not stop within {timeout_s:.0f} s and is killed")
+                say(f"{member.name} did not stop within {timeout_s:.0f} s and was killed")
                 member.child.kill()
         elif not wait(left_s):
             return False

@@ -125,7 +125,7 @@ class Supervisor:
         self._probes.forget(member)
         self._record()
         how = member.child.how_it_ended()
-        self._say(f"{member.name} {how} and starts again in {delay_s:g} s (log: {member.child.log_file})")
+        self._say(f"{member.name} {how} and will be restarted in {delay_s:g} s (log: {member.child.log_file})")
 
     def _start_again(self, member: Member, life: _Life, now: float) -> None:
         try:
@@ -133,7 +133,7 @@ class Supervisor:
         except KasparError as problem:  # no more processes, or no space for its log: that may pass
             delay_s = life.back_off.next_delay_s(lived_s=0.0)
             life.starts_at = now + delay_s
-            self._say(f"{member.name} cannot be started, and is tried again in {delay_s:g} s: {problem}")
+            self._say(f"{member.name} cannot be started; retrying in {delay_s:g} s: {problem}")
 
     def _look_at_start(self, now: float) -> None:
         waiting = [member for member, life in self._lives.items() if not life.is_ready]

@@ -233,7 +233,7 @@ class _InProcess:
             port = ready.read()  # returns when the broker has written it, or has ended
         if not port:
             code = self._process.wait(STOP_TIMEOUT_S)
-            raise KasparError(f"the broker ended with exit code {code} before it was ready")
+            raise KasparError(f"the broker exited with code {code} before it was ready")
         return int(port)
 
     @property
@@ -248,7 +248,7 @@ class _InProcess:
             self.kill()
             raise KasparError(f"the broker did not stop within {STOP_TIMEOUT_S:.0f} s") from None
         if code != 0:
-            raise KasparError(f"the broker ended with exit code {code}")
+            raise KasparError(f"the broker exited with code {code}")
 
     def kill(self) -> None:
         self._process.kill()

@@ -25,7 +25,7 @@ def command_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=_PROGRAM,
         description="Set the ACLs of all nodes of a cluster in ZooKeeper: 'secure' for brokers alone, which others may "
-        "read unless they have secrets; 'unsecure' for everybody. Brokers may run. First give all of them a login or a "
+        "read unless they have secrets; 'unsecure' for everyone. Brokers may run. First give all of them a login or a "
         "certificate, then zookeeper.set.acl=true, then run this.",
         epilog=f"Example: {_PROGRAM} --zookeeper.acl secure --zookeeper.connect zk1:2182/kaspar "
         "--zk-tls-config-file server.properties",
@@ -35,7 +35,7 @@ def command_options() -> argparse.ArgumentParser:
         dest="acl",
         choices=("secure", "unsecure"),
         required=True,
-        help="who may change the nodes: brokers alone, or everybody",
+        help="who may change the nodes: brokers only, or everyone",
     )
     parser.add_argument(
         "--zookeeper.connect",
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(
         f"{done.nodes} nodes of {config.zookeeper_connect} can be changed by {owners} only."
         if arguments.acl == "secure"
-        else f"{done.nodes} nodes of {config.zookeeper_connect} are open to everybody."
+        else f"{done.nodes} nodes of {config.zookeeper_connect} are open to everyone."
     )
     return 0
 

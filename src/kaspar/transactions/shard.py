@@ -6,8 +6,8 @@ last one (`LastEpochs`).
 
 Rules:
 - A transaction is ended in two steps. First the decision is in the log (PrepareCommit, PrepareAbort); when that is
-  committed the client is answered and markers are written; when every partition has its marker, the end is in the log
-  too. A coordinator that is loaded writes the markers of every transaction that it finds in between.
+  committed the client gets its response and markers are written; when every partition has its marker, the end is in
+  the log too. A coordinator that is loaded writes the markers of every transaction that it finds in between.
 - Whatever is reported of markers counts only for the pair they were written under: a late report of one transaction
   completes no other.
 - A transaction is prepared in two steps as well: first that is in the log, then its partitions get their fences. A

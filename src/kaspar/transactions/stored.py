@@ -92,7 +92,7 @@ def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
     if record is not None and isinstance(record.value, TransactionLogValue):
         status = record.value.transaction_status
         if status not in _STATE:
-            raise MalformedBytes(f"{status} is no status of a transaction that is kept in the log")
+            raise MalformedBytes(f"{status} is not a transaction status that is stored in the log")
     return record
 
 

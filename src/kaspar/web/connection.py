@@ -64,7 +64,7 @@ class OpenConnections:
         if len(self._open) > self._most:
             oldest = self._longest_waiting(connection)
             del self._open[oldest]
-            oldest.abort("there are too many connections")
+            oldest.abort("too many connections")
 
     def _longest_waiting(self, newest: Open) -> Open:
         """One without a request under way, if there is one."""
@@ -122,7 +122,7 @@ class Connection(_UvicornProtocol):
 
     def refuse(self, status: int, message: str) -> None:
         """Respond to what is no request that could reach the application, and close."""
-        log.debug("refused a request", client=self._peer_address(), status=status, reason=message)
+        log.debug("rejected a request", client=self._peer_address(), status=status, reason=message)
         if self.is_responding:  # an error in its middle would look like a part of that response
             self.abort(message)
             return
@@ -153,7 +153,7 @@ class Connection(_UvicornProtocol):
         try:
             self._look_at_tls(transport)
         except KasparError as problem:
-            self.abort(f"its certificate is not accepted: {problem}")
+            self.abort(f"its certificate was rejected: {problem}")
 
     def _look_at_tls(self, transport: asyncio.Transport) -> None:
         """Requests of this connection carry the name in its certificate."""

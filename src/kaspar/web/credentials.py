@@ -75,7 +75,7 @@ class UsersFile:
     def _from_lines(self, text: bytes) -> Mapping[str, Password]:
         lines = _lines(text)
         if not lines or any(b":" not in line for line in lines):
-            raise self._unusable("must have name:password on each line")
+            raise self._unusable("must contain name:password on each line")
         parts = [line.split(b":", 1) for line in lines]
         return {name.decode("utf-8", "surrogateescape"): _password(secret) for name, secret in parts}
 
@@ -83,9 +83,9 @@ class UsersFile:
         try:
             users = {user["username"]: _from_karapace(user) for user in json.loads(text)["users"]}
         except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
-            raise self._unusable("must have users with a username, algorithm, salt and password_hash") from None
+            raise self._unusable("must contain users with a username, algorithm, salt and password_hash") from None
         if not users:
-            raise self._unusable("must have a user")
+            raise self._unusable("must contain at least one user")
         return users
 
     def _unusable(self, reason: str) -> KasparError:
@@ -126,7 +126,7 @@ class TokensFile:
     def load(self) -> None:
         lines = _lines(_read(self._file))
         if not lines:
-            raise KasparError(f"the credentials of the HTTP pages, {self._file}, must have one token on each line")
+            raise KasparError(f"the credentials of the HTTP pages, {self._file}, must contain one token on each line")
         self.names = dict(map(_named_token, lines))
 
 

@@ -39,7 +39,7 @@ class Reloader:
             try:
                 each.load()
             except KasparError as problem:
-                log.warning("a changed file is not used", problem=str(problem))
+                log.warning("a changed file was not loaded", problem=str(problem))
 
 
 def _state(loaded: Loaded) -> dict[Path, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The names by which a service may be asked.
+"""The host names that requests to a service may use.
 
 A page of another site can make a name of its own resolve to a service's address (DNS rebinding). For the browser, page
 and service are one site then, and the page may read and change everything that is served without a log-in. The name is
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 
 class AllowedHosts:
-    """`localhost`, the names of this machine, those of the listeners, and others that settings name. An IP address
-    always is allowed: no other site can have it as its name."""
+    """`localhost`, the names of this machine, those of the listeners, and those of the settings. An IP address is
+    always allowed: no other site can have it as its name."""
 
     def __init__(self, listeners: Sequence[str], names: Sequence[str]) -> None:
         """Looks up the name of this machine, which may take as long as a name server does."""

@@ -87,7 +87,7 @@ class PageServer:
             return
         self._thread.join(_STOP_SECONDS)
         if self._thread.is_alive():
-            log.warning("the metrics page's thread did not end in time", port=self.port)
+            log.warning("the metrics page's thread did not stop in time", port=self.port)
 
     def _run(self) -> None:
         try:
@@ -96,7 +96,7 @@ class PageServer:
                 with self._lock:
                     self._loop = None
         except Exception:  # the edge of the thread: the broker works without its pages
-            log.exception("the metrics page has failed", port=self.port)
+            log.exception("the metrics page failed", port=self.port)
         finally:
             self._listener.socket.close()
 

@@ -117,7 +117,7 @@ class Gate:
 
     async def _pass(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         if self.under_way > self._limits.requests:
-            await send_error(response.send, self._error_form, 503, "There are too many requests.", _RETRY_AFTER)
+            await send_error(response.send, self._error_form, 503, "Too many requests.", _RETRY_AFTER)
             return
         host = header(scope, b"host")
         if self._hosts is not None and host is not None and not self._hosts.allow(host):  # browsers always send it

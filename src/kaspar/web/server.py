@@ -32,7 +32,7 @@ _CANCEL_WITHIN_S: Final = 5.0
 
 
 class _DatedState(ServerState):
-    """The Date header of responses, made when one is due and not by a timer."""
+    """The Date header of responses, created on demand and not by a timer."""
 
     def __init__(self) -> None:
         self._second = 0
@@ -140,7 +140,7 @@ class WebServer:
             for task in late:
                 task.cancel()
             if late:
-                log.warning("requests were ended: the service stops", requests=len(late))
+                log.warning("requests in progress were aborted: the service is stopping", requests=len(late))
                 await asyncio.wait(late, timeout=_CANCEL_WITHIN_S)
         self._open.abort_all("the service stops")
         for tls_listener in self._tls_listeners:

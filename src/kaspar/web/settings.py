@@ -40,14 +40,14 @@ def listeners_setting(port: int) -> tuple[str, ...]:
         (f"http://127.0.0.1:{port}",),
         importance=Importance.HIGH,
         doc="Where the service listens: `http://host:port` or `https://host:port`, several separated by commas. "
-        "`0.0.0.0` and `[::]` stand for every address. Port 0 takes a free one.",
+        "`0.0.0.0` and `[::]` listen on every address. Port 0 chooses a free one.",
     )
 
 
 class ListenerSettings(Settings):
     listeners: tuple[str, ...] = listeners_setting(8080)
     port: int | None = setting(
-        INT, None, doc="Where the service listens on every address, without TLS. `listeners` takes precedence."
+        INT, None, doc="The port of a listener on every address, without TLS. `listeners` takes precedence."
     )
     listener_protocol_map: tuple[str, ...] = setting(
         LIST, (), doc="The scheme of each listener whose name is neither `http` nor `https`: `NAME:scheme`."
@@ -55,32 +55,29 @@ class ListenerSettings(Settings):
     kaspar_http_allowed_hosts: tuple[str, ...] = setting(
         LIST,
         (),
-        doc="The host names by which the service may be asked where it listens on the loopback address only and nobody "
-        "logs in, besides `localhost`, the names of this machine and of `listeners`, and any IP address. Requests to "
-        "others get the status 421, so that a page of another site cannot use the service by a name that it makes "
-        "resolve to it (DNS rebinding).",
+        doc="The host names that requests may use if the service listens only on the loopback address and has no "
+        "authentication, in addition to `localhost`, the names of this machine and of `listeners`, and any IP address. "
+        "Requests for other hosts are rejected with status 421, which prevents DNS rebinding by other sites.",
     )
-    idle_timeout_ms: int = setting(
-        LONG, 30_000, at_least(1), doc="How long a connection is kept that has no request under way."
-    )
+    idle_timeout_ms: int = setting(LONG, 30_000, at_least(1), doc="How long an idle connection is kept open.")
     shutdown_graceful_ms: int = setting(
-        LONG, 1_000, at_least(0), doc="How long requests under way may take to end when the service is stopped."
+        LONG, 1_000, at_least(0), doc="How long requests in progress may take to complete when the service is stopped."
     )
     server_connection_limit: int = setting(
         INT,
         2_000,
         at_least(1),
-        doc="How many connections are held. Beyond that the one is closed that has waited longest, first of those "
-        "without a request under way.",
+        doc="The maximum number of connections. Beyond it, the connection that has been idle longest is closed, "
+        "idle ones before those with a request in progress.",
     )
     kaspar_http_max_requests: int = setting(
-        INT, 500, at_least(1), doc="How many requests may be under way. Others are refused with the status 503."
+        INT, 500, at_least(1), doc="The maximum number of requests in progress. Further ones get the status 503."
     )
     kaspar_http_max_head_bytes: int = setting(
-        INT, 32 * KIB, at_least(1_000), doc="How large the request line and the headers of a request may be."
+        INT, 32 * KIB, at_least(1_000), doc="The maximum size of the request line and the headers of a request."
     )
     kaspar_http_max_body_bytes: int = setting(
-        INT, 64 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+        INT, 64 * MIB, at_least(1), doc="The maximum size of a request body. A larger one gets the status 413."
     )
     kaspar_http_head_timeout_ms: int = setting(
         LONG, 10_000, at_least(1), doc="How long a client may take for a TLS handshake and the headers of a request."
@@ -89,8 +86,8 @@ class ListenerSettings(Settings):
         LONG,
         60_000,
         at_least(1),
-        doc="How long a client may take to send the body of a request. Where many records are sent in one request, as "
-        "REST v3 allows, how long it may send nothing is limited by `idle.timeout.ms` in place of this.",
+        doc="How long a client may take to send the body of a request. For requests that stream records, as REST v3 "
+        "allows, `idle.timeout.ms` limits the pauses instead.",
     )
     kaspar_http_unread_timeout_ms: int = setting(
         LONG, 60_000, at_least(1), doc="How long a client may leave a response unread before its connection is closed."
@@ -101,7 +98,8 @@ class ListenerSettings(Settings):
     kaspar_http_metrics_path: str = setting(
         STRING,
         "/metrics",
-        doc="Where Prometheus finds the metrics of the service's requests, behind its log-in. Empty: nowhere.",
+        doc="The path of the service's request metrics for Prometheus; it requires the service's authentication. "
+        "Empty disables it.",
     )
 
 
@@ -114,9 +112,9 @@ class LogInSettings(Settings):
         doc="How callers authenticate: `BASIC` by `kaspar.http.credentials.file`, `BEARER` by the tokens of that file "
         "or, without one, by JWTs signed with the keys of `sasl.oauthbearer.jwks.endpoint.url`.",
     )
-    authentication_realm: str = setting(STRING, "", doc="The realm that a refused caller is shown.")
+    authentication_realm: str = setting(STRING, "", doc="The realm sent to unauthenticated callers.")
     authentication_skip_paths: tuple[str, ...] = setting(
-        LIST, (), doc="Paths that need no authentication. One that ends with `*` stands for all that begin so."
+        LIST, (), doc="Paths that need no authentication. A trailing `*` matches any suffix."
     )
     authentication_roles: tuple[str, ...] = setting(
         LIST, ("*",), not_honoured="Every user of the credentials file may log in.", doc="The roles that may log in."
@@ -124,20 +122,20 @@ class LogInSettings(Settings):
     kaspar_http_credentials_file: str = setting(
         STRING,
         "",
-        doc="A file with who may log in, read again when it changes: for `BASIC` a line `name:password` for each user, "
-        "for `BEARER` a line `token` or `name:token`. A password may be hashed, and a file of Karapace's users is "
-        "read too (docs/services.md).",
+        doc="A file with the users who may log in, reloaded when it changes: for `BASIC` a line `name:password` for "
+        "each user, for `BEARER` a line `token` or `name:token`. Passwords may be hashed, and Karapace's user file "
+        "is accepted too (docs/services.md).",
     )
     sasl_oauthbearer_jwks_endpoint_url: str | None = setting(
-        STRING, None, doc="Where the keys are that sign the tokens of `BEARER`: a file:, http: or https: address."
+        STRING, None, doc="The URL (file:, http: or https:) of the keys that sign the tokens of `BEARER`."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = setting(
-        LONG, 3_600_000, at_least(1), importance=Importance.LOW, doc="How often these keys are fetched again."
+        LONG, 3_600_000, at_least(1), importance=Importance.LOW, doc="How often these keys are refreshed."
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = setting(
-        LIST, (), doc="Whom a token must be for. Empty accepts any."
+        LIST, (), doc="The required audience of a token. Empty accepts any."
     )
-    sasl_oauthbearer_expected_issuer: str | None = setting(STRING, None, doc="Who must have issued a token.")
+    sasl_oauthbearer_expected_issuer: str | None = setting(STRING, None, doc="The required issuer of a token.")
     sasl_oauthbearer_scope_claim_name: str = setting(
         STRING, "scope", importance=Importance.LOW, doc="The claim of a token that lists its scopes."
     )
@@ -145,7 +143,7 @@ class LogInSettings(Settings):
         STRING, "sub", importance=Importance.LOW, doc="The claim of a token that names the caller."
     )
     sasl_oauthbearer_clock_skew_seconds: int = setting(
-        INT, 30, at_least(0), importance=Importance.LOW, doc="How far clocks may differ when a token is checked."
+        INT, 30, at_least(0), importance=Importance.LOW, doc="The allowed clock skew when a token is validated."
     )
 
 
@@ -161,10 +159,10 @@ class TlsSettings(Settings):
     ssl_keystore_key: str | None = setting(PASSWORD, None, doc="The private key, as text.")
     ssl_keystore_certificate_chain: str | None = setting(PASSWORD, None, doc="The certificate chain, as text.")
     ssl_keystore_reload: bool = setting(
-        BOOLEAN, True, not_honoured="Files that change are always read again.", doc="Whether the files are read again."
+        BOOLEAN, True, not_honoured="Changed files are always reloaded.", doc="Whether the files are reloaded."
     )
     ssl_truststore_location: str | None = setting(
-        STRING, None, importance=Importance.HIGH, doc="The file with the authorities of clients' certificates."
+        STRING, None, importance=Importance.HIGH, doc="The file with the CA certificates for client certificates."
     )
     ssl_truststore_type: str = setting(STRING, "JKS", doc="Its format: `JKS`, `PKCS12` or `PEM`.")
     ssl_truststore_password: str | None = setting(PASSWORD, None, importance=Importance.HIGH, doc="Its password.")
@@ -173,14 +171,15 @@ class TlsSettings(Settings):
         STRING,
         "NONE",
         one_of_in_any_case("NONE", "REQUESTED", "REQUIRED"),
-        doc="Whether clients must show a certificate. The caller of a request without another log-in is its subject.",
+        doc="Whether clients must present a certificate. Without another authentication, the caller is the "
+        "certificate's subject.",
     )
     ssl_client_auth: str = setting(
         STRING,
         "false",
         one_of_in_any_case("false", "true", "none", "requested", "required"),
         importance=Importance.LOW,
-        doc="The former name of `ssl.client.authentication`, and a broker's: `true` is `REQUIRED`.",
+        doc="The deprecated name of `ssl.client.authentication`, as in a broker's settings: `true` means `REQUIRED`.",
     )
     ssl_enabled_protocols: tuple[str, ...] = setting(
         LIST, ("TLSv1.2", "TLSv1.3"), doc="The TLS protocols a connection may use."
@@ -192,14 +191,14 @@ class TlsSettings(Settings):
         STRING,
         "DEFAULT",
         importance=Importance.LOW,
-        doc="Rules that turn the subject of a certificate into a caller's name, as a broker's.",
+        doc="Rules that map the subject of a certificate to a caller's name, as for brokers.",
     )
     ssl_endpoint_identification_algorithm: str | None = setting(
         STRING,
         None,
         importance=Importance.LOW,
-        doc="How the host name of another server is checked, where the service is its client over HTTPS. Empty does "
-        "not check it.",
+        doc="How the host names of other servers are verified when the service is an HTTPS client. Empty disables "
+        "verification.",
     )
     ssl_protocol: str = setting(STRING, "TLS", not_honoured=OPENSSL_DECIDES, doc="The TLS protocol.")
     ssl_provider: str = setting(STRING, "", not_honoured=OPENSSL_DECIDES, doc="The provider of TLS.")
@@ -212,14 +211,14 @@ class OtherSettings(Settings):
 
     http2_enabled: bool = setting(BOOLEAN, False, not_honoured=_HTTP_1, doc="Whether HTTP/2 is served.")
     compression_enable: bool = setting(
-        BOOLEAN, False, not_honoured="Responses are not compressed.", doc="Whether responses are compressed by gzip."
+        BOOLEAN, False, not_honoured="Responses are not compressed.", doc="Whether responses are compressed with gzip."
     )
     debug: bool = setting(
         BOOLEAN, False, not_honoured="Tracebacks are in the log only.", doc="Whether error responses have more details."
     )
     thread_pool_min: int = setting(INT, 8, not_honoured="One thread serves all requests.", doc="The fewest threads.")
     thread_pool_max: int = setting(
-        INT, 200, not_honoured="kaspar.http.max.requests limits the requests under way.", doc="The most threads."
+        INT, 200, not_honoured="kaspar.http.max.requests limits the requests in progress.", doc="The most threads."
     )
     request_logger_name: str = setting(
         STRING, "", not_honoured="kaspar.http.request.log turns the log of requests on.", doc="The logger of requests."
@@ -228,14 +227,14 @@ class OtherSettings(Settings):
     metrics_jmx_prefix: str = setting(STRING, "", not_honoured=_METRICS, doc="The prefix of JMX metrics.")
     metric_reporters: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Classes that report metrics.")
     kaspar_log_file: str = setting(
-        STRING, "", doc="A file that gets the service's log as JSON lines, besides the terminal. Empty writes none."
+        STRING, "", doc="A file for the service's log as JSON lines, in addition to the terminal. Empty writes none."
     )
     kaspar_log_level: str = setting(
         STRING,
         "INFO",
         one_of_in_any_case("DEBUG", "INFO", "WARNING", "ERROR"),
         importance=Importance.LOW,
-        doc="The lowest level that is written to the service's log.",
+        doc="The minimum level of the service's log.",
     )
 
 
@@ -305,7 +304,7 @@ class WebSettings(ListenerSettings, LogInSettings, TlsSettings, OtherSettings):
                     if known.startswith(cls.passed_on) and not each.not_honoured
                 ]
                 if closest := difflib.get_close_matches(name, own, n=1, cutoff=_ALMOST_EQUAL):
-                    sentences.append(f"{name} is passed on to the client as it is. Did you mean {closest[0]}?")
+                    sentences.append(f"{name} is passed to the client unchanged. Did you mean {closest[0]}?")
             elif not name.startswith("config.providers"):
                 closest = difflib.get_close_matches(name, cls.declared, n=1, cutoff=0.7)
                 meant = f" Did you mean {closest[0]}?" if closest else ""

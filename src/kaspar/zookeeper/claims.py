@@ -28,7 +28,7 @@ def claimed(data_dir: Path) -> Iterator[IO[str]]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise KasparError(f"a ZooKeeper server already runs on the data in {data_dir}") from None
+            raise KasparError(f"a ZooKeeper server is already running on the data in {data_dir}") from None
         yield lock
 
 

@@ -55,26 +55,26 @@ class State(Enum):
 
 
 def state_of(host: str, port: int, tls: ssl.SSLContext | None = None) -> State:
-    """Asks with the four-letter word `srvr`, which every server answers by default."""
+    """Asks with the four-letter word `srvr`, to which every server responds by default."""
     try:
         with socket.create_connection((host, port), timeout=_ASK_TIMEOUT_S) as plain:
-            answer = _ask(plain if tls is None else tls.wrap_socket(plain))
+            response = _ask(plain if tls is None else tls.wrap_socket(plain))
     except ssl.SSLEOFError:
         return State.DOWN
     except ssl.SSLError:
         return State.SERVING  # it does not talk to this client; to others it may
     except OSError:
         return State.DOWN
-    return State.SERVING if b"\nMode: " in answer else State.NOT_SERVING
+    return State.SERVING if b"\nMode: " in response else State.NOT_SERVING
 
 
 def _ask(connection: socket.socket) -> bytes:
     with connection:
         connection.sendall(b"srvr")
-        answer = b""
+        response = b""
         while chunk := connection.recv(4096):
-            answer += chunk
-        return answer
+            response += chunk
+        return response
 
 
 def _own_client(config: ServerConfig) -> ssl.SSLContext | None:
@@ -170,7 +170,7 @@ class ZooKeeperServer:
     def start(self, *, ends_with_caller: bool = False) -> None:
         """Returns at once. `ends_with_caller`: the kernel stops it when the calling thread ends, however that ends."""
         if self.is_running:
-            raise KasparError(f"ZooKeeper already runs on {self.config.file}")
+            raise KasparError(f"ZooKeeper is already running on {self.config.file}")
         line = command(find_java(for_program="ZooKeeper"), self.config, self._heap, self._jvm_flags, self._jaas_file)
         try:
             self.config.data_dir.mkdir(parents=True, exist_ok=True)
@@ -200,9 +200,7 @@ class ZooKeeperServer:
     def failure(self) -> KasparError:
         """Why it has ended by itself."""
         code = "unknown" if self._process is None else self._process.poll()
-        return KasparError(
-            f"ZooKeeper has ended with exit code {code}: {self._last_problem()} (see {self.config.log_file})"
-        )
+        return KasparError(f"ZooKeeper exited with code {code}: {self._last_problem()} (see {self.config.log_file})")
 
     def terminate(self) -> None:
         """Ask it to end, and do not wait."""

@@ -67,7 +67,7 @@ def test_of_two_people_who_change_a_quota_the_slower_one_is_told(
     with secured.admin() as admin:
         quotas.change(admin, erin, {"consumer_byte_rate": 2000.0}, {"consumer_byte_rate": 1000.0})
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("changed by somebody else")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("changed by someone else")
     with secured.admin() as admin:
         quotas.change(admin, erin, {"consumer_byte_rate": None}, {"consumer_byte_rate": 2000.0})
 
@@ -124,14 +124,14 @@ def test_all_acls_of_a_filter_are_removed_as_shown(page: Page, secured: Console)
     with secured.admin() as admin:
         acls.remove(admin, [reads])  # somebody else is faster
     question.get_by_role("button", name="Remove").click()
-    expect(page.get_by_text("1 ACL removed. 1 had been removed by somebody else.")).to_be_visible()
+    expect(page.get_by_text("1 ACL removed. 1 had already been removed.")).to_be_visible()
     assert acls_of(secured, "User:grace") == set()
     assert acls_of(secured, "User:heidi") == {("READ", "orders")}
 
 
 def test_a_cluster_without_an_authorizer_says_so(page: Page, console: Console) -> None:
     console.open(page, "#/acls")
-    expect(page.get_by_text("This cluster has no authorizer, so everybody may do everything.")).to_be_visible()
+    expect(page.get_by_text("This cluster has no authorizer, so everyone may do everything.")).to_be_visible()
     expect(page.get_by_role("button", name="Add ACLs…")).to_have_count(0)
 
 
@@ -176,4 +176,4 @@ def test_a_second_user_of_the_same_name_is_refused(page: Page, secured: Console,
     with secured.admin() as admin:
         users.create(admin, "judy", "hers", Credential("SCRAM-SHA-512", 4096))
     page.get_by_role("button", name="Create user", exact=True).click()
-    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("There is a user judy")
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("The user judy already exists")

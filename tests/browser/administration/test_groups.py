@@ -141,7 +141,7 @@ def test_offsets_are_reset_as_previewed(page: Page, secured: Console, topic: str
     check_accessibility(page)
     assert committed(secured, group) == {TopicPartition(topic, 0): 4, TopicPartition(topic, 1): 7}
     dialog.get_by_role("button", name="Reset 2 partitions").click()
-    expect(page.get_by_text(f"The offsets of {group} are reset.")).to_be_visible()
+    expect(page.get_by_text(f"The offsets of {group} were reset.")).to_be_visible()
     expect(page.locator("tr[data-row]").first).to_contain_text(str(RECORDS))
     assert committed(secured, group) == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 0}
 
@@ -173,7 +173,10 @@ def test_one_partition_can_be_reset(page: Page, secured: Console, topic: str, gr
     secured.open(page, f"#/groups/{group}")
     page.get_by_role("button", name="Reset offsets…").click()
     page.get_by_label("Topic", exact=True).fill(topic)
-    for wrong, sentence in (("x", "Partitions are numbers and ranges"), ("0-9", f"There is no partition {topic}-2")):
+    for wrong, sentence in (
+        ("x", "Partitions must be numbers and ranges"),
+        ("0-9", f"There is no partition {topic}-2"),
+    ):
         page.get_by_role("textbox", name="Partitions").fill(wrong)
         page.get_by_role("button", name="Preview").click()
         expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(sentence)
@@ -201,7 +204,7 @@ def test_of_two_people_the_slower_one_is_told(
     other = browser.new_page()
     secured.open(other, f"#/groups/{group}")
     preview(other, "latest").get_by_role("button", name="Reset 2 partitions").click()
-    expect(other.get_by_text(f"The offsets of {group} are reset.")).to_be_visible()
+    expect(other.get_by_text(f"The offsets of {group} were reset.")).to_be_visible()
     other.close()
     dialog.get_by_role("button", name="Reset 2 partitions").click()
     expect(dialog.get_by_role("alert")).to_contain_text("have changed since the preview")
@@ -219,7 +222,7 @@ def test_members_offsets_and_groups_are_removed(
         secured.open(page, f"#/groups/{group}?tab=members")
         page.get_by_role("button", name="Remove…").click()
         page.get_by_role("dialog").get_by_role("button", name="Remove member").click()
-        expect(page.get_by_text("reader is removed.")).to_be_visible()
+        expect(page.get_by_text("reader was removed.")).to_be_visible()
     secured.open(page, f"#/groups/{group}?tab=topics")
     page.get_by_role("button", name="Delete offsets…").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
@@ -229,7 +232,7 @@ def test_members_offsets_and_groups_are_removed(
     expect(delete).to_be_disabled()
     page.get_by_role("dialog").get_by_role("textbox").fill(topic)
     delete.click()
-    expect(page.get_by_text("It reads no topics.")).to_be_visible()
+    expect(page.get_by_text("No topics.")).to_be_visible()
     assert committed(secured, group) == {}
 
     page.get_by_role("button", name="Delete group…").click()

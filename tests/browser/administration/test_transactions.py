@@ -59,13 +59,13 @@ def test_an_open_transaction_is_found_and_ended(page: Page, secured: Console, ne
     expect(page.get_by_role("heading", level=1)).to_contain_text("a/b <img")
     expect(page.get_by_role("link", name=f"{topic}-0")).to_be_visible()
     check_accessibility(page)
-    page.get_by_role("button", name="End transaction…").click()
-    dialog = page.get_by_role("dialog", name="End this transaction?")
+    page.get_by_role("button", name="Abort transaction…").click()
+    dialog = page.get_by_role("dialog", name="Abort this transaction?")
     expect(dialog.get_by_role("button", name="Abort and fence")).to_be_disabled()
     dialog.get_by_role("textbox").fill(HOSTILE)
     dialog.get_by_role("button", name="Abort and fence").click()
-    expect(page.get_by_role("button", name="End transaction…")).to_have_count(0)
-    expect(page.get_by_text("It has none.")).to_be_visible()
+    expect(page.get_by_role("button", name="Abort transaction…")).to_have_count(0)
+    expect(page.get_by_text("None.")).to_be_visible()
     assert is_harmless(page)
     del producer
 
@@ -77,7 +77,7 @@ def test_a_transaction_that_has_ended_meanwhile_is_not_ended(
     name = f"pay-{next(_numbers)}"
     producer = begin(secured, name, new_topic())
     secured.open(page, f"#/transactions/{name}")
-    page.get_by_role("button", name="End transaction…").click()
+    page.get_by_role("button", name="Abort transaction…").click()
     producer.commit_transaction(30)
     page.get_by_role("dialog").get_by_role("textbox").fill(name)
     page.get_by_role("dialog").get_by_role("button", name="Abort and fence").click()
@@ -99,4 +99,4 @@ def test_a_hanging_transaction_is_found_and_aborted(page: Page, secured: Console
     expect(abort).to_be_disabled()
     page.get_by_role("dialog").get_by_role("textbox").fill(topic)
     abort.click()
-    expect(page.get_by_text("No transaction hangs.")).to_be_visible()
+    expect(page.get_by_text("No hanging transactions.")).to_be_visible()

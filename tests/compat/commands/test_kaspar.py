@@ -75,7 +75,7 @@ def test_groups(side: Side) -> None:
     assert (described["state"], described["members"]) == ("Empty", [])
     assert side("group", "delete", "kaspar-cli") == (0, "group kaspar-cli: deleted\n", "")
     code, _, error = side("group", "describe", "kaspar-cli")
-    assert (code, error) == (3, "kaspar: there is no group kaspar-cli: 'kaspar group list' shows those that exist\n")
+    assert (code, error) == (3, "kaspar: there is no group kaspar-cli: 'kaspar group list' lists the groups\n")
     side("topic", "delete", "kaspar-cli-g")
 
 

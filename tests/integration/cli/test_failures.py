@@ -44,7 +44,10 @@ KASPAR = Path(sys.executable).with_name("kaspar")
 def test_no_broker_says_what_to_try(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     servers = f"127.0.0.1:{free_port()}"
     assert main([*command, "-b", servers, "-X", "default.api.timeout.ms=200"]) == NO_BROKER
-    assert capsys.readouterr() == ("", f"kaspar: no broker responds at {servers}: is it running? try 'kaspar up'\n")
+    assert capsys.readouterr() == (
+        "",
+        f"kaspar: no broker responds at {servers}: is it running? 'kaspar up' starts one\n",
+    )
 
 
 def test_file_that_does_not_exist_is_not_dumped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +59,7 @@ def test_something_that_is_not_a_broker(capsys: pytest.CaptureFixture[str]) -> N
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert main(["topic", "list", "-b", f"127.0.0.1:{port}", "-X", "request.timeout.ms=200"]) == NO_BROKER
-    assert "in time: is this the port of a broker?" in capsys.readouterr().err
+    assert "in time: is this a broker's port" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_a_command_that_waits() -> None:

@@ -114,7 +114,7 @@ def test_open_transaction_is_shown_and_aborted(kaspar: Kaspar, broker: KasparPro
     (described,) = kaspar.json("txn", "describe", name)
     assert described["partitions"] == [f"{topic}-0"]
     assert described["open_ms"] >= 0
-    assert kaspar.run("txn", "hanging", "--older-than", "1s", "--topic", topic) == (0, "", "No transaction hangs.\n")
+    assert kaspar.run("txn", "hanging", "--older-than", "1s", "--topic", topic) == (0, "", "No hanging transactions.\n")
     assert kaspar.run("txn", "abort", name).output == f"{name}: aborted\n"
     wait_until(
         lambda: name not in {each["transactional_id"] for each in kaspar.json("txn", "list", "--open")},
@@ -169,4 +169,4 @@ def test_cluster_and_its_brokers(kaspar: Kaspar, broker: KasparProcess) -> None:
     assert (directory["path"], directory["error"]) == (str(broker.data_dir), None)
     described = kaspar.json("broker", "describe", "1")
     assert described["log_dirs"][0]["path"] == str(broker.data_dir)
-    assert kaspar.refusal(NOT_FOUND, "broker", "describe", "7") == "there is no broker 7 (there are: 1)\n"
+    assert kaspar.refusal(NOT_FOUND, "broker", "describe", "7") == "there is no broker 7 (brokers: 1)\n"

@@ -100,7 +100,7 @@ def test_settings_of_brokers_and_groups(kaspar: Kaspar) -> None:
     assert kaspar.run("config", "set", f"group/{group}", "consumer.session.timeout.ms=50000").code == 0
     assert ["group", group] in kaspar.lines("config", "list")
     for broker in ("broker/9", "logger/9"):
-        assert kaspar.refusal(NOT_FOUND, "config", "set", broker, "a=b") == "there is no broker 9 (there are: 1)\n"
+        assert kaspar.refusal(NOT_FOUND, "config", "set", broker, "a=b") == "there is no broker 9 (brokers: 1)\n"
     assert "has no setting nope" in kaspar.refusal(NOT_FOUND, "config", "get", "broker/1", "nope")
     missing = kaspar.name("nowhere")
     assert "does not exist" in kaspar.refusal(NOT_FOUND, "config", "list", f"topic/{missing}")

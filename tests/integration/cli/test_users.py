@@ -53,7 +53,7 @@ def test_acls_are_added_listed_and_removed(kaspar: Kaspar) -> None:
     assert (denied["pattern_type"], denied["resource_name"], denied["operation"]) == ("prefixed", "app.", "all")
     assert kaspar.run("acl", "remove", *who, "--topic", "orders", "--yes").output.count(": removed\n") == 2
     assert kaspar.run("acl", "remove", *who).output.count(": removed\n") == 4
-    assert kaspar.run("acl", "list", *who) == (0, "", "There are no such ACLs.\n")
+    assert kaspar.run("acl", "list", *who) == (0, "", "No matching ACLs.\n")
     assert kaspar.run("acl", "remove", *who).code == 0
 
 
@@ -109,4 +109,4 @@ def test_wrong_password_and_missing_settings_are_explained(
     assert "secreT" not in error
     servers = secured.listener.java["bootstrap.servers"]
     assert main(["topic", "list", "-b", servers, "-X", "default.api.timeout.ms=400"]) == 5
-    assert "if it needs TLS or a log-in, give the settings with --config FILE" in capsys.readouterr().err
+    assert "if it requires TLS or authentication, pass the settings with --config FILE" in capsys.readouterr().err

@@ -48,8 +48,7 @@ def test_a_second_process_with_the_id_of_a_running_broker_is_refused(cluster: Cl
     write_properties(tmp_path / "server.properties", settings)
     with KasparProcess(tmp_path / "first", overrides=ensemble) as first:
         assert refusal(tmp_path / "server.properties") == (
-            f"Another broker is registered with the id 1, at 127.0.0.1:{first.port}: every broker needs a node.id of "
-            "its own"
+            f"Another broker is registered with the id 1, at 127.0.0.1:{first.port}: every broker needs its own node.id"
         )
         assert brokers_known_at(first.port) == {1: first.port}, "the first goes on as before"
 

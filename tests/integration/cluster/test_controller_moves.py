@@ -39,7 +39,7 @@ def test_controller_moves_to_the_broker_that_is_named(cluster: Cluster, capsys: 
         started = time.monotonic()
         assert command(cluster, "--move", "--to", str(target)) == 0
         took = time.monotonic() - started
-        assert f"Broker {target} is the controller now" in capsys.readouterr().out
+        assert f"Broker {target} became the controller" in capsys.readouterr().out
         assert took < 10
         until(lambda target=target: controllers(cluster) == {target}, "all brokers know it")  # type: ignore[misc]
     assert command(cluster, "--move", "--to", str(target)) == 0
@@ -59,4 +59,4 @@ def test_what_is_refused(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -
     assert command(cluster, "--move", "--to", "9") == 1
     assert capsys.readouterr().err == "kaspar: Broker 9 is not up.\n"
     assert command(cluster, "--to", "2") == 1
-    assert "--to is for --move" in capsys.readouterr().err
+    assert "--to requires --move" in capsys.readouterr().err

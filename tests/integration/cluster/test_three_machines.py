@@ -41,7 +41,7 @@ def cluster(tmp_path: Path) -> Iterator[ClusterOfMachines]:
 def test_three_machines_from_nothing(cluster: ClusterOfMachines) -> None:
     with cluster.network[CLIENT].entered():
         cluster.zookeepers[1].launch()
-        wait_until(lambda: "waits for a majority" in cluster.zookeepers[1].text(), "it says what it waits for")
+        wait_until(lambda: "is waiting for a majority" in cluster.zookeepers[1].text(), "it says what it waits for")
         assert not cluster.zookeepers[1].serves()
         cluster.zookeepers[2].start()
         wait_until(cluster.zookeepers[1].serves, "two of three serve", seconds=SECONDS)

@@ -93,7 +93,7 @@ def test_status_for_people(cluster: Up) -> None:
 def test_second_supervisor_is_refused(cluster: Up) -> None:
     done = run("kaspar", "up", "--dir", cluster.folder)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"kaspar: 'kaspar up' already runs in {cluster.folder}: stop it with")
+    assert done.stderr.startswith(f"kaspar: 'kaspar up' is already running in {cluster.folder}: stop it with")
     assert len(done.stderr.splitlines()) == 1
     cluster.ready()
 
@@ -108,7 +108,7 @@ def test_used_port_is_refused(cluster: Up, tmp_path: Path) -> None:
 def test_killed_controller_is_started_again_and_another_one_elected(cluster: Up) -> None:
     before = next(each for each in cluster.ready()["brokers"] if each["controller"])
     os.kill(before["pid"], signal.SIGKILL)
-    line = cluster.wait_for(f"broker {before['id']} was ended by SIGKILL and starts again in 0.5 s")
+    line = cluster.wait_for(f"broker {before['id']} was killed by SIGKILL and will be restarted in 0.5 s")
     assert f"(log: {cluster.folder}/broker-{before['id']}/broker.log)" in line
     cluster.wait_for(f"broker {before['id']} is ready again")
     status = cluster.ready()
@@ -120,7 +120,7 @@ def test_killed_controller_is_started_again_and_another_one_elected(cluster: Up)
 def test_killed_zookeeper_is_started_again(cluster: Up) -> None:
     before = cluster.ready()["zookeepers"][0]
     os.kill(before["pid"], signal.SIGKILL)
-    cluster.wait_for("ZooKeeper was ended by SIGKILL and starts again")
+    cluster.wait_for("ZooKeeper was killed by SIGKILL and will be restarted")
     cluster.wait_for("ZooKeeper is ready again")
     after = cluster.ready()["zookeepers"][0]
     assert after["pid"] != before["pid"]
@@ -171,10 +171,10 @@ def test_ensemble_survives_the_end_of_a_server(tmp_path: Path) -> None:
         members = up.members()
         done = run("kaspar", "stop", "--dir", up.folder)
         assert done.returncode == 0, done
-        assert done.stdout.splitlines()[-1].startswith(f"Stopped what ran in {up.folder}, in ")
+        assert done.stdout.splitlines()[-1].startswith(f"Stopped everything in {up.folder} in ")
         assert up.ended() == 0
         assert not any(member.is_running() for member in members)
-    assert run("kaspar", "stop", "--dir", up.folder).stdout == f"Nothing runs in {up.folder}.\n"
+    assert run("kaspar", "stop", "--dir", up.folder).stdout == f"Nothing is running in {up.folder}.\n"
 
 
 # -- one broker --------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_single_broker_needs_no_zookeeper(tmp_path: Path) -> None:
     done = run("kaspar", "up", "--dir", tmp_path / "c1")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("kaspar: broker 1 ended with exit code 1: ")
+    assert line.startswith("kaspar: broker 1 exited with code 1: ")
     assert "7" in line
     assert line.endswith(f"(log: {tmp_path}/c1/broker-1/broker.log)")
     assert not (tmp_path / "c1" / "supervisor.json").exists()

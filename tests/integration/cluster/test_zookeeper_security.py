@@ -215,7 +215,7 @@ def test_open_cluster_is_locked_and_opened_while_its_broker_runs(
         file = tmp_path / "login.properties"
         write_properties(file, {JAAS: login_module("broker")})
         assert zookeeper_security_migration.main([*migrate, "unsecure", "--zk-tls-config-file", str(file)]) == 0
-        assert "are open to everybody" in capsys.readouterr().out
+        assert "are open to everyone" in capsys.readouterr().out
 
         async def anybody_writes() -> None:
             async with connected(connect, {}) as stranger:
@@ -273,7 +273,7 @@ def test_running_broker_without_access_waits_for_it(tmp_path: Path, zookeeper: S
         run(main)
 
     with node(tmp_path, connect, {}) as broker:
-        broker.expect_error("the controller is interrupted")
+        broker.expect_error("the controller has lost the metadata store")
         assert create_topic(broker, "first") is ErrorCode.NONE
         lock(True)
         assert create_topic(broker, "second") is ErrorCode.NOT_CONTROLLER
@@ -288,7 +288,11 @@ def test_broker_whose_login_is_revoked_comes_back_when_it_is_accepted(tmp_path: 
     users = tmp_path / "zookeeper" / "server.conf"
     accepted = users.read_text()
     with serving(zookeeper.server), node(tmp_path / "broker", zookeeper.plain, {}, zookeeper.kafka_opts) as broker:
-        for error in ("this broker is not registered", "the controller is interrupted", "no longer the controller"):
+        for error in (
+            "this broker is no longer registered",
+            "the controller has lost the metadata store",
+            "no longer the controller",
+        ):
             broker.expect_error(error)
         assert create_topic(broker, "first") is ErrorCode.NONE
         for text in (accepted.replace("user_broker", "user_nobody"), accepted):

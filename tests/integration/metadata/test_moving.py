@@ -225,12 +225,12 @@ def test_neither_store_can_be_used_by_mistake(tmp_path: Path, address: str) -> N
         assert nodes_at(address) == {}
         moved(file, "--zookeeper", address)
         assert f"was moved to ZooKeeper: set zookeeper.connect={address}" in refusal(file)
-        assert "was moved before" in moved(file, "--zookeeper", address)
+        assert "was already moved" in moved(file, "--zookeeper", address)
         shown = run("kaspar", "metadata", "show", file).stdout
         assert "1 topic with 1 partition" in shown
         assert f"It was moved to ZooKeeper at {address}" in shown
 
-        assert "the copy is removed" in moved(file, "--undo")
+        assert "the copy was removed" in moved(file, "--undo")
         assert nodes_at(address) == {}
         assert "has not been moved" in refused(file, "--undo")
         broker.start()

@@ -86,7 +86,7 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         "kafka_network_socketserver_expiredconnectionskilledcount",
     ),
     Scenario(connections.a_stranger_that_says_nothing, settings={"kaspar.unauthenticated.timeout.ms": "500"}): (
-        "kaspar_connections_of_strangers_closed_total",
+        "kaspar_unidentified_connections_closed_total",
     ),
     Scenario(quotas.a_client_over_every_quota, settings=quotas.QUICK): (
         *(f"kafka_server_{kind}_{name}" for kind in ("produce", "fetch") for name in ("byte_rate", "throttle_time")),

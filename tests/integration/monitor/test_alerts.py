@@ -108,6 +108,6 @@ def test_killed_broker_fires_what_follows_from_it_and_a_restart_ends_that(stage:
     stage.prometheus.wait_firing(OF_A_KILLED_BROKER)
     (down,) = [each for each in stage.prometheus.firing() if each["labels"]["alertname"] == "KasparBrokerDown"]
     assert down["labels"]["instance"] == stage.cluster.metrics_address(3)
-    assert down["annotations"]["summary"] == f"Broker {stage.cluster.metrics_address(3)} does not answer"
+    assert down["annotations"]["summary"] == f"Broker {stage.cluster.metrics_address(3)} does not respond"
     stage.cluster.start_broker(3)
     stage.prometheus.wait_quiet(OF_A_KILLED_BROKER)

@@ -86,7 +86,7 @@ CASES = [
         "binary", 400, 40002, "The request attempted to perform an operation on an invalid topic.", ONE, "/topics/a b"
     ),
     produce("binary", 400, 400, "JSON is malformed", b'{"records": [{"value": NaN}]}'),
-    produce("binary", 400, 400, "The request body is not in UTF-8.", b'{"records": [{"value": "\xff"}]}'),
+    produce("binary", 400, 400, "The request body is not valid UTF-8.", b'{"records": [{"value": "\xff"}]}'),
     produce("json", 400, 400, "maximum recursion depth", b'{"records": [{"value": ' + b"[" * 100_000 + b"}]}"),
     produce("binary", 400, 400, "Input data was truncated", b""),
     produce("binary", 400, 400, "Expected `array | null`, got `str`", {"records": "many"}),

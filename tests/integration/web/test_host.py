@@ -342,7 +342,7 @@ def test_requests_beyond_the_limit_are_refused() -> None:
         connection.request("GET", "/caller")
         response = connection.getresponse()
         assert (response.status, response.getheader("retry-after")) == (503, "1")
-        assert json.loads(response.read()) == {"error_code": 503, "message": "There are too many requests."}
+        assert json.loads(response.read()) == {"error_code": 503, "message": "Too many requests."}
 
 
 def test_malformed_http_is_answered_in_the_form_of_the_service() -> None:

@@ -173,7 +173,7 @@ def test_what_was_decided_is_committed_by_anyone_and_the_run_goes_on(
     assert f"batch 1 of query {run.query}: committed" in capsys.readouterr().out
     wait_for(topics, topic, rows_of(run.query, 0, 1))
     assert main(command) == 0
-    assert "Everything that was decided is committed" in capsys.readouterr().out
+    assert "All decided transactions are committed" in capsys.readouterr().out
     run.commit(1, written)
     run.go(2)
     wait_for(topics, topic, rows_of(run.query, 0, 1, 2))
@@ -229,7 +229,7 @@ def test_what_is_left_is_shown_and_ended_by_the_command(
     run = start("run")
     command = ["spark", "transactions", "--bootstrap-server", preparing.bootstrap]
     assert main(command) == 0
-    assert "No query left anything open" in capsys.readouterr().out
+    assert "No query has open transactions" in capsys.readouterr().out
     run.write(0)
     assert main(command) == 0
     shown = capsys.readouterr().out
@@ -244,7 +244,7 @@ def test_what_is_left_is_shown_and_ended_by_the_command(
     assert main([*command, "--end", "--all"]) == 0
     assert f"0 transactions committed, {TASKS} aborted" in capsys.readouterr().out
     assert main([*command, "--query", run.query]) == 0
-    assert f"{run.query} left nothing open." in capsys.readouterr().out
+    assert f"No open transactions of {run.query}." in capsys.readouterr().out
     topics.produce(topic, [b"after it"])
     wait_for(topics, topic, [b"after it"])
     with pytest.raises(Superseded, match="kaspar spark transactions"):

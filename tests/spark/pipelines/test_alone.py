@@ -74,7 +74,7 @@ def test_program_ends_with_its_jvm(alone: Alone) -> None:
     (jvm, *_) = [each for each in descendants(ProcessId.of(alone.process.pid)) if _is_java(each)]
     os.kill(jvm.pid, signal.SIGKILL)
     assert alone.process.wait(60) == 1
-    assert "SessionLost: Spark's JVM was ended by SIGKILL" in alone.text()
+    assert "SessionLost: Spark's JVM was killed by SIGKILL" in alone.text()
 
 
 def _is_java(process: ProcessId) -> bool:

@@ -62,7 +62,7 @@ def test_second_program_joins_the_session_of_the_first(
     supervised: Supervised, program: Path, left: Counts, right: Counts
 ) -> None:
     done = run_right(supervised, program, right)
-    assert done.stdout.startswith(f"Given to the supervisor that runs in {supervised.folder.path}: right.")
+    assert done.stdout.startswith(f"Passed to the supervisor in {supervised.folder.path}: right.")
     left.wait_for_more(supervised.text)
     right.wait_for_more(supervised.text)
     assert left.lines("session")[-1] == right.lines("session")[-1]
@@ -102,7 +102,7 @@ def test_kill_of_the_jvm(supervised: Supervised, left: Counts) -> None:
     left.wait_for_more(supervised.text)
     status = supervised.wait_for("left", "running")
     assert status["restarts"] == before + 1
-    assert "JVM was ended by SIGKILL" in status["reason"]
+    assert "JVM was killed by SIGKILL" in status["reason"]
 
 
 def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
@@ -112,7 +112,7 @@ def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
         "the folder says so meanwhile",
     )
     left.wait_for_more(supervised.text)
-    assert "the host was ended by SIGKILL" in supervised.wait_for("left", "running")["reason"]
+    assert "the host was killed by SIGKILL" in supervised.wait_for("left", "running")["reason"]
 
 
 def test_kill_of_the_supervisor_ends_its_host_and_the_next_one_resumes_what_was_not_stopped(

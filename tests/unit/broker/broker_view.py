@@ -60,7 +60,7 @@ class FakeListener:
     disconnected: int = 0
     rejected: int = 0
     idle_closed: int = 0
-    strangers_closed: int = 0
+    unidentified_closed: int = 0
     authentication: AuthenticationMetrics = field(default_factory=AuthenticationMetrics)
 
 

@@ -245,9 +245,9 @@ def test_a_broker_does_not_begin_without_its_metadata_store(disks: Disks) -> Non
 @pytest.mark.parametrize(
     ("way", "logged"),
     [
-        ("the folder is removed", "it was in .*, and it is not found in any log directory"),
-        ("the directory is no longer listed", "which is not in log.dirs any more"),
-        ("the disk is replaced", "in whose place at .* there is a new one"),
+        ("the folder is removed", "it was in .*, and is not in any log directory now"),
+        ("the directory is no longer listed", "which is no longer in log.dirs"),
+        ("the disk is replaced", "which was replaced at .* by a new one"),
     ],
 )
 def test_a_lost_log_is_recreated_only_if_it_is_given_up_and_in_a_new_epoch(

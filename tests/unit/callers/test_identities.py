@@ -53,7 +53,7 @@ def test_requests_are_the_services_own_unless_identities_are_propagated() -> Non
 
 @pytest.mark.parametrize("caller", [ANONYMOUS, Caller("CN=alice", Scheme.CERTIFICATE)])
 def test_a_caller_without_credentials_cannot_be_passed_on(caller: Caller) -> None:
-    with pytest.raises(NoCredentials, match="no credentials that a broker could check"):
+    with pytest.raises(NoCredentials, match="no credentials that can be passed to a broker"):
         identity_of(caller, propagate=True)
 
 

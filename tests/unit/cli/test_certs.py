@@ -51,7 +51,7 @@ def test_other_servers_have_certificates_by_the_same_authority(
 ) -> None:
     assert main(["certs", "--dir", str(tmp_path), "--name", "zookeeper", "--host", "zk1", "--client", "kafka"]) == 0
     assert {file.name for file in tmp_path.iterdir()} == {"ca.key", "ca.pem", "kafka.pem", "zookeeper.pem"}
-    assert f"{tmp_path}/zookeeper.pem has the key" in capsys.readouterr().out
+    assert f"{tmp_path}/zookeeper.pem contains the key" in capsys.readouterr().out
     assert main(["certs", "--dir", str(tmp_path), "--name", "ca"]) == 1
     assert main(["certs", "--dir", str(tmp_path), "--name", "zookeeper", "--client", "zookeeper"]) == 1
 

@@ -8,20 +8,20 @@ from kaspar.monitor.doctor.finding import Finding, Severity
 
 
 def finding(detail: str, command: str | None = None, *, resource: str = "group billing") -> Finding:
-    return Finding("group-behind", Severity.WARNING, "A group does not keep up", detail, resource, command)
+    return Finding("group-behind", Severity.WARNING, "A group is falling behind", detail, resource, command)
 
 
 def test_text_is_wrapped_and_commands_are_not() -> None:
     command = "kaspar topic alter " + " ".join(f"topic-{number}" for number in range(20)) + " --unset segment.ms"
     lines = "\n".join(finding_lines(finding("Its lag grew. " * 12, command))).splitlines()
-    assert lines[0] == "  A group does not keep up: group billing (group-behind)"
+    assert lines[0] == "  A group is falling behind: group billing (group-behind)"
     assert all(len(line) <= 80 and line.startswith("    ") for line in lines[1:-1])
     assert lines[-1] == f"    $ {command}"
 
 
 def test_a_finding_without_a_command_has_no_such_line() -> None:
     assert finding_lines(finding("It is behind.")) == [
-        "  A group does not keep up: group billing (group-behind)",
+        "  A group is falling behind: group billing (group-behind)",
         "    It is behind.",
     ]
 

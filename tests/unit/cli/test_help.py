@@ -47,7 +47,7 @@ def test_list_of_commands_loads_none_of_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Look after topics and groups" in done.stdout
+    assert "Manage topics and groups" in done.stdout
 
 
 def test_names_that_people_guess_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,26 +61,29 @@ def test_names_that_people_guess_are_understood(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["pipelin"], "there is no command 'kaspar pipelin'; did you mean 'pipeline'? (try 'kaspar --help')"),
+        (["pipelin"], "unknown command 'kaspar pipelin'; did you mean 'pipeline'? (try 'kaspar --help')"),
         (["topic", "crate"], "did you mean 'create'? (try 'kaspar topic --help')"),
         (["topic", "create"], "missing argument 'TOPIC...' (try 'kaspar topic create --help')"),
         (["topic", "list", "--bogus"], "no such option '--bogus' (try 'kaspar topic list --help')"),
         (["topic", "create", "a", "-p", "many"], "'many' is not a valid integer"),
         (["topic", "list", "-X", "nonsense"], "-X nonsense is not NAME=VALUE"),
-        (["topic", "list", "-X", "request.timeout.ms=soon"], "request.timeout.ms is a number of milliseconds"),
-        (["topic", "alter", "a"], "--set NAME=VALUE or --unset NAME says what to change"),
-        (["topic", "add-partitions", "a"], "--num N says how many more"),
+        (["topic", "list", "-X", "request.timeout.ms=soon"], "request.timeout.ms must be a number of milliseconds"),
+        (["topic", "alter", "a"], "--set NAME=VALUE or --unset NAME is required"),
+        (["topic", "add-partitions", "a"], "either --num N or --to N is required"),
         (["topic", "list", "-b", "nowhere"], "nowhere is not a list of host:port"),
         (["config", "get", "tropic/a", "b"], "write KIND/NAME"),
         (["config", "get", "broker/one", "b"], "a broker is named by its id"),
         (["acl", "add"], "--principal, --operation and a resource"),
-        (["acl", "add", "--principal", "User:a", "--operation", "fly", "--topic", "a"], "there is no operation fly"),
-        (["acl", "remove"], "name a --principal or a resource"),
-        (["quota", "set", "producer_byte_rate=1"], "says whose quotas"),
-        (["quota", "set", "--ip", "1.1.1.1", "--user", "a", "producer_byte_rate=1"], "--ip stands alone"),
+        (["acl", "add", "--principal", "User:a", "--operation", "fly", "--topic", "a"], "unknown operation fly"),
+        (["acl", "remove"], "a --principal or a resource"),
+        (["quota", "set", "producer_byte_rate=1"], "--user, --client-id or --ip is required"),
+        (
+            ["quota", "set", "--ip", "1.1.1.1", "--user", "a", "producer_byte_rate=1"],
+            "--ip cannot be combined with --user or --client-id",
+        ),
         (["quota", "set", "--user", "a", "--default-user", "producer_byte_rate=1"], "exclude each other"),
-        (["quota", "set", "--user", "a", "producer_byte_rate=fast"], "is a number"),
-        (["metadata", "move", "file", "--dry-run", "--undo"], "--dry-run is not for --undo"),
+        (["quota", "set", "--user", "a", "producer_byte_rate=fast"], "must be a number"),
+        (["metadata", "move", "file", "--dry-run", "--undo"], "--dry-run cannot be combined with --undo"),
         (["completion", "powershell"], "'powershell' is not one of"),
     ],
 )

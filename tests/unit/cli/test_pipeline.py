@@ -53,7 +53,7 @@ def test_program_is_given_to_the_supervisor_that_runs(
 ) -> None:
     assert main(["pipeline", "run", str(program(tmp_path)), "--", "--region", "eu"]) == 0
     assert words(capsys) == [
-        f"Given to the supervisor that runs in {running.folder.path}: app.",
+        f"Passed to the supervisor in {running.folder.path}: app.",
         "app: running in 12 rows/s 80 ms a batch lag 3",
     ]
     assert running.folder.definitions()["app"].arguments == ("--region", "eu")
@@ -79,10 +79,10 @@ def test_settings_of_the_session_are_refused_for_a_supervisor_that_runs(
     app = str(program(tmp_path))
     for more in (["--master", "local[7]"], ["--conf", "spark.driver.memory=1g"], ["--metrics", "127.0.0.1:0"]):
         assert main(["pipeline", "run", app, *more]) == 1
-        assert "--master, --conf and --metrics are for its start" in words(capsys)[0]
+        assert "--master, --conf and --metrics take effect only at its start" in words(capsys)[0]
     assert running.folder.names() == []
     assert main(["pipeline", "run"]) == 1
-    assert "a supervisor already runs" in words(capsys)[0]
+    assert "a supervisor is already running" in words(capsys)[0]
 
 
 def test_pipelines_are_listed(running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +115,7 @@ def test_pipeline_is_described(running: Running, tmp_path: Path, capsys: pytest.
     described = json.loads(capsys.readouterr().out)
     assert described["arguments"] == ["an argument"]
     assert main(["pipeline", "describe", "gone"]) == 1
-    assert words(capsys) == [f"kaspar: there is no pipeline gone in {running.folder.path} (there are: app)"]
+    assert words(capsys) == [f"kaspar: there is no pipeline gone in {running.folder.path} (pipelines: app)"]
 
 
 def test_pipeline_is_stopped_restarted_and_removed(
@@ -132,9 +132,7 @@ def test_pipeline_is_stopped_restarted_and_removed(
     assert running.folder.names() == []
     assert words(capsys) == ["app is stopped.", "app: running in 12 rows/s 80 ms a batch lag 3", "Removed app."]
     assert main(["pipeline", "list"]) == 0
-    assert words(capsys) == [
-        f"There are no pipelines in {running.folder.path}: 'kaspar pipeline run PROGRAM' runs one."
-    ]
+    assert words(capsys) == [f"No pipelines in {running.folder.path}: 'kaspar pipeline run PROGRAM' runs one."]
 
 
 def test_failing_pipeline_is_listed_with_its_reason(
@@ -150,9 +148,9 @@ def test_names_or_all(command: str, folder: Folder, capsys: pytest.CaptureFixtur
     folder.define("app", Definition("/app.py", (), 1))
     for arguments in ([], ["app", "--all"]):
         assert main(["pipeline", command, *arguments]) == 1
-        assert words(capsys) == ["kaspar: name one or more pipelines, or give --all"]
+        assert words(capsys) == ["kaspar: name one or more pipelines, or use --all"]
     assert main(["pipeline", command, "gone"]) == 1
-    assert words(capsys) == [f"kaspar: there is no pipeline gone in {folder.path} (there are: app)"]
+    assert words(capsys) == [f"kaspar: there is no pipeline gone in {folder.path} (pipelines: app)"]
 
 
 def test_without_a_supervisor_changes_are_kept_for_the_next_one(
@@ -167,7 +165,7 @@ def test_without_a_supervisor_changes_are_kept_for_the_next_one(
     assert main(["pipeline", "restart", "app"]) == 1
     assert definitions.known(folder, "app").wanted is Wanted.RUNNING
     assert words(capsys)[-1] == (
-        f"kaspar: no supervisor runs in {folder.path}: 'kaspar pipeline run' starts it, with app"
+        f"kaspar: no supervisor is running in {folder.path}: 'kaspar pipeline run' starts one, with app"
     )
     assert main(["pipeline", "remove", "app"]) == 0
     assert folder.names() == []
@@ -182,7 +180,7 @@ def test_folder_may_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_run_refuses_what_cannot_run(folder: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "broken.py").write_text("if")
     for arguments, sentence in (
-        ([], f"kaspar: nothing is left to run in {folder.path}"),
+        ([], f"kaspar: no pipelines to run in {folder.path}"),
         (["--", "x"], "kaspar: arguments after -- are for a program"),
         ([str(tmp_path / "gone.py")], f"kaspar: the program {tmp_path}/gone.py cannot be read"),
         ([str(tmp_path / "broken.py")], f"kaspar: the program {tmp_path}/broken.py is not valid Python, line 1"),

@@ -47,15 +47,15 @@ def folder(tmp_path: Path) -> Folder:
     ("arguments", "sentence"),
     [
         (("--brokers", "0"), "a cluster needs at least one broker"),
-        (("--port", "70000"), "a port is between 1 and 65535"),
-        (("--zookeepers", "3"), "--zookeepers is for a cluster"),
-        (("--registry-port", "70000"), "a port is between 0 and 65535"),
-        (("--without", "registry,rset"), "there is no service 'rset': there are registry, rest, monitor, console"),
-        (("--without", "rest", "--only", "registry"), "--without and --only say the same in two ways"),
-        (("--without", "rest", "--rest-port", "0"), "--rest-port is the port of a service that is left out"),
+        (("--port", "70000"), "the port must be between 1 and 65535"),
+        (("--zookeepers", "3"), "--zookeepers requires a cluster"),
+        (("--registry-port", "70000"), "the port must be between 0 and 65535"),
+        (("--without", "registry,rset"), "there is no service 'rset'; services: registry, rest, monitor, console"),
+        (("--without", "rest", "--only", "registry"), "--without and --only cannot be combined"),
+        (("--without", "rest", "--rest-port", "0"), "--rest-port is given, but the service is disabled"),
         (("--override", "num.partitions"), "is not of the form key=value"),
         (("--override", "num.partitions=x"), "num.partitions"),
-        (("--override", "log.dirs=/data"), "--override log.dirs would be the same for every broker"),
+        (("--override", "log.dirs=/data"), "--override log.dirs is not possible: 'kaspar up' sets it for each broker"),
     ],
 )
 def test_mistake_is_refused_and_nothing_is_left(
@@ -68,7 +68,7 @@ def test_mistake_is_refused_and_nothing_is_left(
 
 def test_folder_of_something_else_is_left_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert "'kaspar up' has not made it" in _refusal(capsys, "up", "--dir", tmp_path)
+    assert "was not created by 'kaspar up'" in _refusal(capsys, "up", "--dir", tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -106,7 +106,7 @@ def test_used_port_of_a_service_is_refused_before_anything_starts(
         chosen = [word for name, port in ports.items() for word in (f"--{name}-port", str(port))]
         sentence = _refusal(capsys, "up", "--dir", tmp_path / "c1", "--port", str(broker), *chosen)
     assert f"cannot listen on 127.0.0.1:{ports[service]}" in sentence
-    assert f"or leave it out with --without {service}" in sentence
+    assert f"or disable it with --without {service}" in sentence
     assert [file.name for file in (tmp_path / "c1").iterdir()] == ["lock"]
 
 
@@ -132,7 +132,7 @@ def test_cluster_without_java_says_how_to_get_it(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
     sentence = _refusal(capsys, "up", "--brokers", "3", "--dir", tmp_path / "c1")
     assert "install Java 17 or newer" in sentence
-    assert sentence.endswith("A single broker needs neither: leave out --brokers")
+    assert sentence.endswith("A single broker needs neither: omit --brokers")
 
 
 def test_folder_of_another_size_is_refused(capsys: pytest.CaptureFixture[str], folder: Folder) -> None:
@@ -141,7 +141,7 @@ def test_folder_of_another_size_is_refused(capsys: pytest.CaptureFixture[str], f
 
 def test_folder_of_something_else_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear")
-    assert "is not empty, and 'kaspar up' has not made it" in _refusal(capsys, "up", "--dir", tmp_path)
+    assert "is not empty and was not created by 'kaspar up'" in _refusal(capsys, "up", "--dir", tmp_path)
 
 
 @pytest.mark.parametrize("command", ["up", "status", "stop"])
@@ -220,4 +220,4 @@ def test_stop_where_nothing_runs(capsys: pytest.CaptureFixture[str], folder: Fol
     folder.write_running(Running(GONE, {1: RunningMember(GONE)}, {}))
     for path in (folder.path, tmp_path / "new"):
         assert main(["stop", "--dir", str(path)]) == 0
-        assert capsys.readouterr().out == f"Nothing runs in {path}.\n"
+        assert capsys.readouterr().out == f"Nothing is running in {path}.\n"

@@ -118,7 +118,7 @@ def test_final_error_is_not_retried() -> None:
         return offset_response(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
 
     shell = Shell(respond)
-    with pytest.raises(Refused, match="looking up an offset of t-0: UNSUPPORTED_FOR_MESSAGE_FORMAT"):
+    with pytest.raises(Refused, match="listing offsets of t-0: UNSUPPORTED_FOR_MESSAGE_FORMAT"):
         shell.run(shell.core.offset_at("t", 0, -1))
     assert shell.now_s == 0
 

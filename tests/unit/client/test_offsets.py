@@ -156,7 +156,7 @@ def test_a_leader_whose_host_is_gone_is_looked_for_again(client: Client, monkeyp
 
 def test_a_partition_that_is_gone_is_refused_at_once(client: Client, script: OneTopic) -> None:
     script.refusals = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    with pytest.raises(Refused, match="offset of t-1"):
+    with pytest.raises(Refused, match="offsets of t-1"):
         list_offsets(client, {T0: 1, T1: 1})
     with pytest.raises(Refused):
         list_offsets(client, {TopicPartition("other", 0): 1})

@@ -48,7 +48,7 @@ def test_an_empty_part_of_a_filter_selects_everything() -> None:
     assert filter_of(AclQuery()) == AclFilter()
     wanted = filter_of(AclQuery(resource_type="TOPIC", resource_name="orders", pattern_type="MATCH"))
     assert wanted == AclFilter(ResourceType.TOPIC, "orders", PatternType.MATCH)
-    with pytest.raises(Unacceptable, match="is no operation"):
+    with pytest.raises(Unacceptable, match="is not a valid operation"):
         filter_of(AclQuery(operation="FLY"))
 
 

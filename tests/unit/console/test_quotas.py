@@ -32,9 +32,9 @@ def test_other_entities_are_unacceptable(parts: list[EntityPart]) -> None:
 def test_addresses_have_only_their_own_quota() -> None:
     check_values(QuotaEntity(None, None, "192.0.2.7"), {"connection_creation_rate": 5.0})
     check_values(QuotaEntity("alice"), {"producer_byte_rate": 1024.0, "request_percentage": None})
-    with pytest.raises(Unacceptable, match="no quota of IP addresses"):
+    with pytest.raises(Unacceptable, match="is not a quota of IP addresses"):
         check_values(QuotaEntity(None, None, "192.0.2.7"), {"producer_byte_rate": 5.0})
-    with pytest.raises(Unacceptable, match="no quota of clients"):
+    with pytest.raises(Unacceptable, match="is not a quota of clients"):
         check_values(QuotaEntity("alice"), {"connection_creation_rate": 5.0})
 
 

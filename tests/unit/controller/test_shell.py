@@ -252,7 +252,7 @@ def test_no_space_left_refuses_the_change_and_the_controller_goes_on(
                 with pytest.raises(Refused) as refused:
                     await shell.submit(CreateTopics((NewTopic("t"),)))
                 assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-            assert caplog.text.count("changes are refused until the metadata store has space") == 1
+            assert caplog.text.count("changes are rejected until the metadata store has space") == 1
             store.full = False
             (created,) = await shell.submit(CreateTopics((NewTopic("t"),)))
             assert created.outcome == DONE
@@ -314,7 +314,7 @@ def test_a_broker_id_can_be_registered_once(tmp_path: Path) -> None:
         with pytest.raises(Refused) as refused:
             await register_broker(second, broker(1))
         assert refused.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
-        assert "every broker needs a node.id of its own" in str(refused.value)
+        assert "every broker needs its own node.id" in str(refused.value)
         await first.close()
         again = await register_broker(second, broker(1))
         assert again.epoch > registered.epoch

@@ -13,7 +13,7 @@ def test_demo_without_a_record_a_second_or_without_time_is_refused_before_anythi
 ) -> None:
     monkeypatch.setattr(run, "listen_to_signals", lambda stop: None)
     assert run.run_demo(seconds=1, rate=0) == 1
-    assert capsys.readouterr() == ("", "kaspar: --rate must be at least 1 record a second, not 0\n")
+    assert capsys.readouterr() == ("", "kaspar: --rate must be at least 1 record per second, not 0\n")
     assert run.run_demo(seconds=-1, rate=1) == 1
     assert capsys.readouterr() == ("", "kaspar: --seconds must be positive, not -1\n")
 

@@ -209,7 +209,7 @@ def test_moved_store_of_a_newer_format_is_refused(tmp_path: Path) -> None:
         await metadata.run(lambda: metadata._connection.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}"))
         await metadata.mark_moved(MovedMark(CONNECT, 0))
         await metadata.close()
-        with pytest.raises(KasparError, match="start the newer release that wrote it"):
+        with pytest.raises(KasparError, match="use the newer release that wrote it"):
             await SqliteMetadata.open(tmp_path, even_if_moved=True)
 
     asyncio.run(main())

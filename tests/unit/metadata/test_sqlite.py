@@ -67,7 +67,7 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path) -> None:
         file = sqlite3.connect(tmp_path / FILE_NAME)
         file.execute(f"PRAGMA user_version = {FORMAT_VERSION + 1}")
         file.close()
-        with pytest.raises(KasparError, match="start the newer release that wrote it"):
+        with pytest.raises(KasparError, match="use the newer release that wrote it"):
             await SqliteMetadata.open(tmp_path)
 
     asyncio.run(main())

@@ -217,7 +217,7 @@ def test_a_response_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPa
     (division,) = DIVISIONS[ApiKey.METADATA]
     response = JoinedResponse(division, 9)
 
-    with pytest.raises(Refused, match="name fewer elements"):
+    with pytest.raises(Refused, match="request fewer elements"):
         response.add(metadata_of("a" * 101), goes_on=True)
 
 

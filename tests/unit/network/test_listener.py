@@ -146,7 +146,7 @@ def test_a_client_that_says_nothing_is_closed_in_time_and_one_that_spoke_is_not(
             await until(lambda: bool(known.look()))
             await until(stranger.transport.is_closing)
             assert not known.transport.is_closing()
-            assert broker.listeners[0].strangers_closed == 1
+            assert broker.listeners[0].unidentified_closed == 1
 
     run(scenario())
 
@@ -162,7 +162,7 @@ def test_half_a_request_does_not_make_a_client_known(tmp_path: Path) -> None:
                 await asyncio.wait((closed,), timeout=0.005)
             closed.exception()
             writer.close()
-            assert broker.listeners[0].strangers_closed == 1
+            assert broker.listeners[0].unidentified_closed == 1
 
     run(scenario())
 

@@ -51,7 +51,7 @@ def test_silent_connections_make_room_for_those_that_shake_hands(tmp_path: Path)
                 while not all([await is_closed(sock) for sock in silent[:2]]):
                     pass
                 assert not any([await is_closed(sock) for sock in silent[2:]])
-                assert listener.strangers_closed == 2
+                assert listener.unidentified_closed == 2
                 context = ssl.create_default_context(cadata=authority.certificate.decode())
                 _, writer = await asyncio.open_connection(
                     "127.0.0.1", listener.port, ssl=context, server_hostname="localhost"
@@ -79,7 +79,7 @@ def test_whoever_says_nothing_after_the_handshake_is_a_stranger_still(tmp_path: 
                     await asyncio.open_connection("127.0.0.1", listener.port, ssl=context, server_hostname="localhost")
                 )
                 await until(lambda wanted=number + 1: listener.authentication.succeeded.total == wanted)  # type: ignore[misc]
-            await until(lambda: listener.strangers_closed == 2)
+            await until(lambda: listener.unidentified_closed == 2)
             for reader, _ in clients[:2]:
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read(1) == b""

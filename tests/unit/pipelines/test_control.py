@@ -104,11 +104,11 @@ def test_bug_of_the_host_is_a_sentence_too(tmp_path: Path) -> None:
 
 
 def test_without_a_host(tmp_path: Path) -> None:
-    with pytest.raises(NoHost, match="no host runs in"):
+    with pytest.raises(NoHost, match="no host is running in"):
         ask(tmp_path / "s", ListPipelines(), Pipelines)
     with socket.socket(socket.AF_UNIX) as left:  # of a host that was killed
         left.bind(str(tmp_path / "s"))
-    with pytest.raises(NoHost, match="no host runs in"):
+    with pytest.raises(NoHost, match="no host is running in"):
         ask(tmp_path / "s", ListPipelines(), Pipelines)
 
 

@@ -48,9 +48,9 @@ def test_names_are_refused_that_cannot_be_or_are_not_free(folder: Folder, tmp_pa
     app, other = program(tmp_path), program(tmp_path / "b")
     with pytest.raises(KasparError, match="two of the programs would have the name app"):
         definitions.add(folder, [app, other], [])
-    with pytest.raises(KasparError, match="--name is for a single program"):
+    with pytest.raises(KasparError, match="--name can be used with a single program only"):
         definitions.add(folder, [app, other], [], "both")
-    with pytest.raises(KasparError, match="'a/b' is not the name of a pipeline"):
+    with pytest.raises(KasparError, match="'a/b' is not a valid pipeline name"):
         definitions.add(folder, [app], [], "a/b")
     definitions.add(folder, [app], [])
     with pytest.raises(KasparError, match=f"app is already the name of {app}"):
@@ -95,7 +95,7 @@ def test_unknown_name_is_refused_and_nothing_changed(change: object, folder: Fol
     folder.define("app", Definition("/app.py", (), 1))
     assert callable(change)
     for name in ("gone", "../app", ""):
-        with pytest.raises(KasparError, match=r"there is no pipeline .* \(there are: app\)"):
+        with pytest.raises(KasparError, match=r"there is no pipeline .* \(pipelines: app\)"):
             change(folder, [name, "app"])
     assert folder.definition("app") == Definition("/app.py", (), 1)
 

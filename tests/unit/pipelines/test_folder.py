@@ -48,7 +48,7 @@ def test_only_the_owner_may_enter(tmp_path: Path) -> None:
 def test_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     tmp_path.chmod(0o755)
-    with pytest.raises(KasparError, match="is not empty, and 'kaspar pipeline' has not made it"):
+    with pytest.raises(KasparError, match="is not empty and was not created by 'kaspar pipeline'"):
         Folder(tmp_path).make()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
@@ -133,5 +133,5 @@ def test_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-a", ".a", "x" * 101, "a b", "é", "a\n"])
 def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(KasparError, match="is not the name of a pipeline"):
+    with pytest.raises(KasparError, match="is not a valid pipeline name"):
         check_name(name)

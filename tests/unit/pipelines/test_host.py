@@ -110,7 +110,7 @@ def test_program_that_ends(end: str, state: State, running: Running, tmp_path: P
     definitions.add(running.folder, [program(tmp_path, f"from sys import exit\n{end}")], [])
     running.begin().wait_for(state)
     if state is State.FAILED:
-        assert running.status().reason == "its program ended with exit code 3"
+        assert running.status().reason == "its program exited with code 3"
 
 
 def test_failed_query_starts_again_without_its_program(
@@ -128,7 +128,7 @@ def test_failed_query_starts_again_without_its_program(
 
 def test_failure_of_a_lost_session_is_left_to_the_next_host(running: Running, tmp_path: Path) -> None:
     PIPELINES["app"] = FakePipeline("app", [ValueError("the JVM does not respond")])
-    running.lost = "Spark's JVM was ended by SIGKILL"
+    running.lost = "Spark's JVM was killed by SIGKILL"
     definitions.add(running.folder, [program(tmp_path)], [])
     running.begin().wait_for(State.RUNNING)
     wait_until(lambda: running.asked_whether_lost == 2)  # by its runner, and when that has ended
@@ -222,7 +222,7 @@ def test_run_in_a_thread_of_the_programs_own_is_refused(
     thread = threading.Thread(target=in_thread)
     thread.start()
     thread.join()
-    assert "was started in a thread that its program has made" in str(refused[0])
+    assert "was started in a thread that its program created" in str(refused[0])
 
 
 def test_pipeline_that_fails_to_report_is_shown_all_the_same(running: Running, tmp_path: Path) -> None:

@@ -67,12 +67,12 @@ def test_jvm_that_was_killed(process: "subprocess.Popen[bytes]") -> None:
     watched = jvm(Context(), process)
     process.kill()
     process.wait()
-    assert watched.problem() == "Spark's JVM was ended by SIGKILL"
+    assert watched.problem() == "Spark's JVM was killed by SIGKILL"
 
 
 def test_jvm_whose_connections_close_before_it_has_ended() -> None:
     dying = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.2); exit(3)"])
-    assert jvm(Context(reached=False), dying).problem() == "Spark's JVM ended with exit code 3"
+    assert jvm(Context(reached=False), dying).problem() == "Spark's JVM exited with code 3"
 
 
 def test_jvm_that_does_not_respond_is_tried_again(
@@ -85,6 +85,6 @@ def test_jvm_that_does_not_respond_is_tried_again(
 
 
 def test_end_is_described() -> None:
-    assert how_it_ended(3) == "ended with exit code 3"
-    assert how_it_ended(-signal.SIGKILL) == "was ended by SIGKILL"
-    assert how_it_ended(-200) == "was ended by signal 200"
+    assert how_it_ended(3) == "exited with code 3"
+    assert how_it_ended(-signal.SIGKILL) == "was killed by SIGKILL"
+    assert how_it_ended(-200) == "was killed by signal 200"

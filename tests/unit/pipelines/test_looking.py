@@ -72,9 +72,9 @@ def test_state_of_an_earlier_generation_is_none_of_this_one(folder: Folder) -> N
 
 def test_supervisor_without_a_host_is_restarting_it(folder: Folder) -> None:
     saw(folder, State.RUNNING)
-    folder.write_supervisor(RunningSupervisor(HERE, "the host was ended by SIGKILL"))
+    folder.write_supervisor(RunningSupervisor(HERE, "the host was killed by SIGKILL"))
     (status,) = statuses_of(folder)
-    assert (status.state, status.reason) == (State.RESTARTING, "the host was ended by SIGKILL")
+    assert (status.state, status.reason) == (State.RESTARTING, "the host was killed by SIGKILL")
 
 
 def test_host_that_is_too_busy_to_respond_says_what_it_wrote(folder: Folder) -> None:

@@ -142,8 +142,8 @@ def test_stop_before_the_start_starts_nothing() -> None:
 
 def test_lost_session_is_not_tried_again() -> None:
     pipeline = FakePipeline(script=[ValueError("x")])
-    with pytest.raises(SessionLost, match="JVM was ended by SIGKILL"):
-        Run(pipeline, stop_after=9, lost="Spark's JVM was ended by SIGKILL").run()
+    with pytest.raises(SessionLost, match="JVM was killed by SIGKILL"):
+        Run(pipeline, stop_after=9, lost="Spark's JVM was killed by SIGKILL").run()
     assert pipeline.starts == 1
 
 

@@ -54,6 +54,6 @@ def test_signal_while_spark_starts_ends_the_program_without_running_it(monkeypat
     pipeline = FakePipeline("app")
     out = io.StringIO()
     run_alone(pipeline, SessionPlan(), out=out)
-    assert "app: ends as soon as Spark has started." in out.getvalue()
+    assert "app: stopping as soon as Spark has started." in out.getvalue()
     assert not pipeline.starts
     assert len(ended) == 1

@@ -97,7 +97,7 @@ def test_signal_stops_the_host_and_the_supervisor(folder: Folder) -> None:
     assert running == [RunningSupervisor(ProcessId.of(os.getpid()))]
     assert folder.supervisor() is None
     assert said.states[0] is State.RUNNING
-    assert said.lines[-1].startswith("Stopping, after the running micro-batches.")
+    assert said.lines[-1].startswith("Stopping after the running micro-batches.")
 
 
 def test_host_that_ends_is_started_again_and_the_reason_recorded(folder: Folder) -> None:
@@ -114,18 +114,18 @@ def test_host_that_ends_is_started_again_and_the_reason_recorded(folder: Folder)
 
     steps = [
         ("Spark is ready", (folder.path / "end").touch),
-        ("start again in 0.5 s, since the host ended with exit code 70", look),
+        ("Restarting all pipelines in 0.5 s, because the host exited with code 70", look),
     ]
     thread = After(said, steps)
     assert supervisor(folder, said, exit_code=70).run() == 0
     thread.join()
-    assert problems == ["the host ended with exit code 70"]
+    assert problems == ["the host exited with code 70"]
     assert starts(folder) == 2
 
 
 def test_host_that_asks_for_another_process_gets_it_at_once(folder: Folder) -> None:
     said = Said()
-    steps = [("Spark is ready", (folder.path / "end").touch), ("modules beside a program have changed", lambda: None)]
+    steps = [("Spark is ready", (folder.path / "end").touch), ("modules of a program have changed", lambda: None)]
     thread = After(said, steps)
     supervisor(folder, said, exit_code=RENEWED).run()
     thread.join()

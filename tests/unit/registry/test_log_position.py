@@ -144,7 +144,7 @@ def test_truncated_log_voids_the_state() -> None:
 
 
 def test_offset_that_the_log_does_not_have_voids_the_state() -> None:
-    with pytest.raises(LogReplaced, match="no longer has the offset 5"):
+    with pytest.raises(LogReplaced, match="no longer has offset 5"):
         at_start(5).judge(response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
 
 

@@ -139,5 +139,5 @@ def test_registry_is_a_hosted_service() -> None:
 def test_almost_equal_names_behind_the_prefix_of_the_client_are_reported() -> None:
     """They are passed on, and the client would use its default without a word."""
     assert RegistrySettings.warnings_about({"kafkastore.bootstrap.server": "a:1", "kafkastore.client.id": "x"}) == [
-        "kafkastore.bootstrap.server is passed on to the client as it is. Did you mean kafkastore.bootstrap.servers?"
+        "kafkastore.bootstrap.server is passed to the client unchanged. Did you mean kafkastore.bootstrap.servers?"
     ]

@@ -46,7 +46,7 @@ def test_secrets_are_not_shown() -> None:
         ({"fetch.min.bytes": "-2"}, "Value must be at least -1"),
         ({"consumer.threads": "0"}, "Value must be at least 1, or -1"),
         ({"kaspar.propagate.identity": "true"}, "needs authentication.method"),
-        ({"api.endpoints.blocklist": "api.v3.acls.*"}, "single endpoints cannot be turned off"),
+        ({"api.endpoints.blocklist": "api.v3.acls.*"}, "single endpoints cannot be disabled"),
         ({"producer.acks": "2"}, "acks"),
         ({"consumer.auto.offset.reset": "now"}, "auto.offset.reset"),
         ({"producer.max.block.ms": "soon"}, "max.block.ms"),

@@ -111,7 +111,7 @@ def test_a_trust_store_of_java_in_pkcs12() -> None:
         ({"ssl.key.password": "other"}, "the password of the private key is incorrect"),
         ({"ssl.keystore.location": "/does/not/exist"}, "cannot be read: No such file or directory"),
         ({"ssl.keystore.type": "BKS"}, "ssl.keystore.type: one of JKS, PKCS12, PEM is known"),
-        ({"ssl.keystore.type": "PEM"}, "has no certificate in PEM"),
+        ({"ssl.keystore.type": "PEM"}, "has no readable PEM certificate"),
         ({"ssl.keystore.key": "x"}, "need ssl.keystore.type=PEM and no location"),
     ],
 )
@@ -182,7 +182,10 @@ def test_protocols_follow_from_settings(settings: dict[str, str], versions: tupl
     [
         ({"ssl.enabled.protocols": "TLSv1.1,TLSv1.2"}, "ssl.enabled.protocols contains TLSv1.1"),
         ({"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "not all suites of TLS 1.3"),
-        ({"ssl.cipher.suites": "TLS_NULL_WITH_NULL_NULL"}, "TLS_NULL_WITH_NULL_NULL, which is not a cipher suite"),
+        (
+            {"ssl.cipher.suites": "TLS_NULL_WITH_NULL_NULL"},
+            "TLS_NULL_WITH_NULL_NULL, which is not a known cipher suite",
+        ),
         (
             {
                 "ssl.enabled.protocols": "TLSv1.3",

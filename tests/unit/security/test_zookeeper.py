@@ -70,7 +70,7 @@ def test_stores_are_read_again_for_every_connection(stores: dict[str, str]) -> N
     new_context = security(stores).new_context
     assert new_context is not None
     Path(stores["zookeeper.ssl.truststore.location"]).write_text("")
-    with pytest.raises(InvalidSetting, match=r"ca\.pem has no certificate"):
+    with pytest.raises(InvalidSetting, match=r"ca\.pem has no readable PEM certificate"):
         new_context()
 
 
@@ -79,7 +79,7 @@ def test_stores_are_read_again_for_every_connection(stores: dict[str, str]) -> N
     [
         ({"zookeeper.ssl.keystore.location": "nowhere.pem"}, "^zookeeper.ssl.keystore.location nowhere.pem cannot be"),
         ({"zookeeper.ssl.keystore.password": "x"}, "not encrypted, and zookeeper.ssl.keystore.password is given"),
-        ({"zookeeper.ssl.truststore.type": "JKS"}, "^zookeeper.ssl.truststore.location .* it is no key store"),
+        ({"zookeeper.ssl.truststore.type": "JKS"}, "^zookeeper.ssl.truststore.location .* it is not a key store"),
         ({"zookeeper.ssl.cipher.suites": "FAST"}, "^zookeeper.ssl.cipher.suites contains FAST"),
         ({"zookeeper.ssl.crl.enable": "true"}, "zookeeper.ssl.crl.enable=true is not supported"),
         ({"zookeeper.ssl.ocsp.enable": "true"}, "zookeeper.ssl.ocsp.enable=true is not supported"),

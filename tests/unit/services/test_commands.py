@@ -63,7 +63,7 @@ def test_file_that_is_not_there_ends_the_start_with_a_sentence(capsys: pytest.Ca
 def test_process_without_a_service_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         run_process([])
-    assert "which service?" in capsys.readouterr().err
+    assert "name at least one service" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_which_processes_are_stopped(line: str, service: str | None) -> None:
 def test_nothing_to_stop(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stop_command, "running_programs", lambda: iter(()))
     assert schema_registry_stop.main([]) == 1
-    assert capsys.readouterr().err == "schema-registry-stop: the schema registry does not run on this machine\n"
+    assert capsys.readouterr().err == "schema-registry-stop: the schema registry is not running on this machine\n"
 
 
 def test_process_that_has_started_collects_garbage_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def test_options_that_a_page_names_are_known(page: str) -> None:
 def test_option_of_a_read_that_is_nearly_right(given: str, right: str) -> None:
     with pytest.raises(InvalidOption) as refused:
         refuse_misspelled(["path", given], READ_OPTIONS)
-    assert str(refused.value) == f"There is no option '{given}'. Did you mean '{right}'?"
+    assert str(refused.value) == f"Unknown option '{given}'. Did you mean '{right}'?"
 
 
 @pytest.mark.parametrize(
@@ -118,5 +118,5 @@ def test_option_of_a_read_that_is_nearly_right(given: str, right: str) -> None:
     ],
 )
 def test_option_of_a_write_that_is_nearly_right(given: str, right: str) -> None:
-    with pytest.raises(InvalidOption, match=f"no option '{given}'. Did you mean '{right}'"):
+    with pytest.raises(InvalidOption, match=f"Unknown option '{given}'. Did you mean '{right}'"):
         refuse_misspelled([given], WRITE_OPTIONS)

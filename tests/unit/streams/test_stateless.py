@@ -1,4 +1,4 @@
-"""Operators that look at one record at a time."""
+"""Operators that process one record at a time."""
 
 from collections.abc import Callable
 from typing import Any

@@ -29,13 +29,13 @@ def ended(tmp_path: Path, program: str) -> Child:
 
 def test_end_is_described(tmp_path: Path) -> None:
     assert child(tmp_path, "").how_it_ended() == "was not started"
-    assert ended(tmp_path, "raise SystemExit(3)").how_it_ended() == "ended with exit code 3"
+    assert ended(tmp_path, "raise SystemExit(3)").how_it_ended() == "exited with code 3"
     killed = child(tmp_path, "import time; time.sleep(60)")
     killed.start()
     assert killed.how_it_ended() == "is running"
     killed.kill()
     assert not killed.is_running
-    assert killed.how_it_ended() == "was ended by SIGKILL"
+    assert killed.how_it_ended() == "was killed by SIGKILL"
     assert killed.exit_code == -signal.SIGKILL
 
 

@@ -41,7 +41,7 @@ def test_plan_that_was_not_completely_written_does_not_count(tmp_path: Path) -> 
 
 def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("node.id=1\n")
-    with pytest.raises(KasparError, match="is not empty, and 'kaspar up' has not made it"):
+    with pytest.raises(KasparError, match="is not empty and was not created by 'kaspar up'"):
         Folder(tmp_path).plan()
 
 
@@ -54,7 +54,10 @@ def test_file_that_others_have_written_is_refused(tmp_path: Path, text: str) -> 
 
 def test_second_supervisor_is_refused(tmp_path: Path) -> None:
     with Folder(tmp_path / "a").locked():
-        with pytest.raises(KasparError, match=r"already runs in .*kaspar stop --dir"), Folder(tmp_path / "a").locked():
+        with (
+            pytest.raises(KasparError, match=r"is already running in .*kaspar stop --dir"),
+            Folder(tmp_path / "a").locked(),
+        ):
             pass
         with Folder(tmp_path / "b").locked():
             pass

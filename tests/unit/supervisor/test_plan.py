@@ -70,7 +70,7 @@ def test_number_of_zookeeper_servers_does_not_change() -> None:
 
 def test_zookeeper_servers_of_a_single_broker_are_refused() -> None:
     for earlier in (None, SINGLE):
-        assert _refusal(earlier, zookeepers=1).startswith("--zookeepers is for a cluster")
+        assert _refusal(earlier, zookeepers=1).startswith("--zookeepers requires a cluster")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_zookeeper_servers_of_a_single_broker_are_refused() -> None:
     [
         ({"brokers": 0}, "a cluster needs at least one broker, not 0"),
         ({"brokers": 3, "zookeepers": 0}, "a cluster needs at least one ZooKeeper server, not 0"),
-        ({"port": 0}, "a port is between 1 and 65535, not 0"),
-        ({"port": 65_536}, "a port is between 1 and 65535, not 65536"),
+        ({"port": 0}, "the port must be between 1 and 65535, not 0"),
+        ({"port": 65_536}, "the port must be between 1 and 65535, not 65536"),
         ({"brokers": 3, "port": 65_534}, "3 brokers from port 65534 on would need ports above 65535"),
     ],
 )

@@ -74,7 +74,7 @@ def test_settings_of_a_broker_are_valid_and_hold_no_secret(folder: Folder) -> No
 
 def test_override_that_would_undo_it_is_refused(folder: Folder) -> None:
     security = security_settings(folder, PLAN.brokers[0])
-    with pytest.raises(InvalidSetting, match=r"--override super.users would undo what --secure sets"):
+    with pytest.raises(InvalidSetting, match=r"--override super.users conflicts with --secure"):
         broker_settings(PLAN, PLAN.brokers[0], Path("/data"), {"super.users": "User:eve"}, security=security)
 
 

@@ -104,11 +104,11 @@ def test_process_file_of_a_supervisor_that_knew_no_services_is_read(tmp_path: Pa
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [
-        (ServiceWishes({"registry": 9092}), "the schema registry cannot have the port 9092 of broker 1"),
-        (ServiceWishes({"registry": 8082, "rest": 8082}), "the REST proxy cannot have the port 8082 of the schema"),
-        (ServiceWishes({"rest": -1}), "a port is between 0 and 65535"),
+        (ServiceWishes({"registry": 9092}), "the schema registry cannot use port 9092, which broker 1 uses"),
+        (ServiceWishes({"registry": 8082, "rest": 8082}), "the REST proxy cannot use port 8082, which the schema"),
+        (ServiceWishes({"rest": -1}), "the port must be between 0 and 65535"),
         (ServiceWishes(without=["kafka"]), "there is no service 'kafka'"),
-        (ServiceWishes({"rest": 0}, only=["registry"]), "--rest-port is the port of a service that is left out"),
+        (ServiceWishes({"rest": 0}, only=["registry"]), "--rest-port is given, but the service is disabled"),
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused(wishes: ServiceWishes, sentence: str) -> None:

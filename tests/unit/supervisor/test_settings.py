@@ -72,7 +72,7 @@ def test_metrics_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["node.id", "listeners", "log.dirs", "zookeeper.connect", "kaspar.metrics.listener"])
 def test_override_of_what_differs_between_brokers_is_refused(name: str) -> None:
-    with pytest.raises(InvalidSetting, match=f"--override {name} would be the same for every broker"):
+    with pytest.raises(InvalidSetting, match=f"--override {name} is not possible: 'kaspar up' sets it for each broker"):
         check_overrides({"num.partitions": "3", name: "1"})
 
 

@@ -105,7 +105,7 @@ def karapace_hash(algorithm: str) -> str:
 
 def test_a_karapace_file_without_usable_users_is_refused(tmp_path: Path) -> None:
     for broken in ("{}", '{"users": []}', '{"users": [{"username": "x"}]}', '{"users": 1}'):
-        with pytest.raises(KasparError, match="must have"):
+        with pytest.raises(KasparError, match="must contain"):
             users_of(credentials(tmp_path, broken))
 
 

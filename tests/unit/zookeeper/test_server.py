@@ -49,7 +49,7 @@ def test_command_has_what_tls_and_sasl_need_and_the_file_may_say_otherwise(tmp_p
     [
         (None, "users.conf cannot be read: No such file"),
         ("nonsense", "users.conf is not a JAAS file: a section of a JAAS file has the form"),
-        ("Client { a.Module required; };", "users.conf has no section Server, which says who may log in"),
+        ("Client { a.Module required; };", "users.conf has no section Server, which lists the users"),
     ],
 )
 def test_jaas_file_that_cannot_work_is_a_sentence(
@@ -93,8 +93,8 @@ def test_missing_pyspark_is_a_sentence(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--port", "0"), "a port is between 1 and 65535, not 0"),
-        (("--id", "1"), "the members are in a FILE"),
+        (("--port", "0"), "the port must be between 1 and 65535, not 0"),
+        (("--id", "1"), "--id requires a FILE with the members"),
         (("nowhere.cfg",), "nowhere.cfg cannot be read"),
     ],
 )

@@ -83,7 +83,7 @@ class Caller:
         self._denied = 0
         self.context = context
 
-    def may(
+    def is_authorized(
         self, operation: AclOperation, resource_type: ResourceType, name: str, *, quietly: bool = False, count: int = 1
     ) -> bool:
         """`quietly`: a denial is no news, since the request gets what it may see, or has another way. `count`: how
@@ -103,10 +103,10 @@ class Caller:
                     self._over_limit.append(self)
         return verdict.allowed
 
-    def may_on_cluster(self, operation: AclOperation, *, quietly: bool = False) -> bool:
-        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
+    def is_authorized_on_cluster(self, operation: AclOperation, *, quietly: bool = False) -> bool:
+        return self.is_authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
 
-    def may_on_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+    def is_authorized_on_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """On at least one resource of the type."""
         return self._authorizer.authorize_by_resource_type(self._principal, self._host, operation, resource_type)
 
@@ -120,7 +120,7 @@ class Caller:
 
     def _log_others(self) -> None:
         audit.info(
-            "denied more, which are not listed",
+            "further denials were not logged",
             principal=self._principal,
             host=self._host,
             request=self._request,
@@ -171,7 +171,7 @@ class Access:
     def describes_of(self, principal: Principal, peer: str) -> Callable[[str], bool]:
         """Which topics a client may describe, by the ACLs at the time of each question."""
         caller = self.caller(principal, peer, ApiKey.CONSUMER_GROUP_HEARTBEAT)
-        return lambda topic: caller.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic, quietly=True)
+        return lambda topic: caller.is_authorized(AclOperation.DESCRIBE, ResourceType.TOPIC, topic, quietly=True)
 
     # -- the operations that a client is authorized for, where responses have them -----------------------------------
 
@@ -183,6 +183,6 @@ class Access:
 
     def of_cluster(self, context: RequestContext) -> int:
         caller = self.caller_of(context)
-        if not caller.may_on_cluster(AclOperation.DESCRIBE):
+        if not caller.is_authorized_on_cluster(AclOperation.DESCRIBE):
             return 0
         return caller.operations(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -262,13 +262,13 @@ class WriteTxnMarkers:
     """An operator who ends a hanging transaction has ALTER (KIP-664); a broker has CLUSTER_ACTION."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.ALTER, ResourceType.CLUSTER, "CLUSTER_ACTION is needed"),
+        Need(AclOperation.ALTER, ResourceType.CLUSTER, "CLUSTER_ACTION is required"),
         _CLUSTER_ACTION,
     )
 
     def __call__(self, call: Call, request: WriteTxnMarkersRequest) -> HandlerResult:
         either, other = self.needs
-        if call.caller.may_on_cluster(either.operation, quietly=True) or other.may(call.caller):
+        if call.caller.is_authorized_on_cluster(either.operation, quietly=True) or other.is_authorized(call.caller):
             return call.proceed(request)
         return WriteTxnMarkersResponse(
             markers=tuple(

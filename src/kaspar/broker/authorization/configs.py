@@ -34,7 +34,7 @@ def _refusal(call: Call, needs: tuple[Need, ...], resource: Any) -> ErrorCode | 
             needed, name = on_group, resource.resource_name
         case _:  # a type that does not exist is the handler's to refuse
             needed, name = on_cluster, CLUSTER_NAME
-    return None if needed.may(call.caller, name) else needed.code
+    return None if needed.is_authorized(call.caller, name) else needed.code
 
 
 @dataclass(frozen=True, slots=True)

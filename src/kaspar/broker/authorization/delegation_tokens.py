@@ -36,7 +36,7 @@ class CreateDelegationToken:
         if not name or (kind, name) == (requester.kind, requester.name):
             return call.proceed(request)
         (create,) = self.needs
-        if create.may(call.caller, f"{kind}:{name}"):
+        if create.is_authorized(call.caller, f"{kind}:{name}"):
             return call.proceed(request)
         return CreateDelegationTokenResponse(
             error_code=create.code,
@@ -63,16 +63,16 @@ class DescribeDelegationToken:
         requester = call.context.principal
         of_token, of_owner = self.needs
 
-        def may(needed: Need, name: str) -> bool:
-            return call.caller.may(needed.operation, needed.resource_type, name, quietly=True)
+        def is_authorized(needed: Need, name: str) -> bool:
+            return call.caller.is_authorized(needed.operation, needed.resource_type, name, quietly=True)
 
         def may_see(token: DescribedDelegationToken) -> bool:
             principals = [(token.principal_type, token.principal_name)]
             principals += [(each.principal_type, each.principal_name) for each in token.renewers]
             return (
                 (requester.kind, requester.name) in principals
-                or may(of_token, token.token_id)
-                or may(of_owner, f"{token.principal_type}:{token.principal_name}")
+                or is_authorized(of_token, token.token_id)
+                or is_authorized(of_owner, f"{token.principal_type}:{token.principal_name}")
             )
 
         return filtered(call.proceed(request), "tokens", DescribedDelegationToken, may_see, call.context.version)

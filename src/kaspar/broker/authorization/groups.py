@@ -133,19 +133,19 @@ class ListGroups:
     """With DESCRIBE on the cluster one sees all groups, otherwise those that one may describe."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "DESCRIBE on each group is needed"),
-        Need(AclOperation.DESCRIBE, ResourceType.GROUP, "the group is left out"),
+        Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "DESCRIBE on each group is required"),
+        Need(AclOperation.DESCRIBE, ResourceType.GROUP, "the group is omitted"),
     )
 
     def __call__(self, call: Call, request: ListGroupsRequest) -> HandlerResult:
         caller = call.caller
-        if caller.may_on_cluster(AclOperation.DESCRIBE, quietly=True):
+        if caller.is_authorized_on_cluster(AclOperation.DESCRIBE, quietly=True):
             return call.proceed(request)
         return filtered(
             call.proceed(request),
             "groups",
             ListedGroup,
-            lambda group: caller.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, quietly=True),
+            lambda group: caller.is_authorized(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, quietly=True),
             call.context.version,
         )
 
@@ -162,7 +162,7 @@ class ConsumerGroupHeartbeat:
 
     def __call__(self, call: Call, request: ConsumerGroupHeartbeatRequest) -> HandlerResult:
         on_group, on_topic = self.needs
-        if not on_group.may(call.caller, request.group_id):
+        if not on_group.is_authorized(call.caller, request.group_id):
             return heartbeat_refused(on_group.code)
         if request.subscribed_topic_names and denied_names(call.caller, on_topic, request.subscribed_topic_names):
             return heartbeat_refused(on_topic.code)
@@ -249,7 +249,7 @@ class OffsetCommit:
 
     def __call__(self, call: Call, request: OffsetCommitRequest) -> HandlerResult:
         on_group, on_topic = self.needs
-        if not on_group.may(call.caller, request.group_id):
+        if not on_group.is_authorized(call.caller, request.group_id):
             return OffsetCommitResponse(topics=tuple(_uncommitted(each, on_group.code) for each in request.topics))
         names = call.images.current.topic_names
 
@@ -280,7 +280,7 @@ class OffsetDelete:
 
     def __call__(self, call: Call, request: OffsetDeleteRequest) -> HandlerResult:
         on_group, on_topic = self.needs
-        if not on_group.may(call.caller, request.group_id):
+        if not on_group.is_authorized(call.caller, request.group_id):
             return OffsetDeleteResponse(error_code=on_group.code, topics=())
         denied = denied_names(call.caller, on_topic, (each.name for each in request.topics))
         if not denied:

@@ -49,8 +49,8 @@ class Need:
     def code(self) -> ErrorCode:
         return self.denied if isinstance(self.denied, ErrorCode) else _CODES[self.resource_type]
 
-    def may(self, caller: Caller, name: str = CLUSTER_NAME, *, count: int = 1) -> bool:
-        return caller.may(self.operation, self.resource_type, name, count=count)
+    def is_authorized(self, caller: Caller, name: str = CLUSTER_NAME, *, count: int = 1) -> bool:
+        return caller.is_authorized(self.operation, self.resource_type, name, count=count)
 
 
 def need(operation: AclOperation, resource_type: ResourceType, *, of: str = "") -> Need:
@@ -142,7 +142,7 @@ class Whole:
         return (self.need,)
 
     def __call__(self, call: Call, request: Any) -> HandlerResult:
-        if self.need.may(call.caller, self.name(request)):
+        if self.need.is_authorized(call.caller, self.name(request)):
             return call.proceed(request)
         return self.refuse(call.context, request, self.need.code)
 
@@ -192,7 +192,9 @@ class Each:
 
 def denied_names(caller: Caller, needed: Need, names: Any) -> frozenset[str]:
     """Each name is checked once, however often it occurs."""
-    return frozenset(name for name, count in Counter(names).items() if not needed.may(caller, name, count=count))
+    return frozenset(
+        name for name, count in Counter(names).items() if not needed.is_authorized(caller, name, count=count)
+    )
 
 
 def only(

@@ -27,7 +27,9 @@ def _describable(call: Call) -> tuple[list[str], bool]:
     """The topics that the client may describe, and whether these are all."""
     topics = call.images.current.topics
     names = [
-        name for name in topics if call.caller.may(_DESCRIBE.operation, _DESCRIBE.resource_type, name, quietly=True)
+        name
+        for name in topics
+        if call.caller.is_authorized(_DESCRIBE.operation, _DESCRIBE.resource_type, name, quietly=True)
     ]
     return names, len(names) == len(topics)
 
@@ -41,7 +43,7 @@ class Metadata:
     settings: CurrentSettings
     needs: tuple[Need, ...] = (
         _DESCRIBE,
-        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is needed", of="topics to be created"),
+        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is required", of="topics to be created"),
         need(AclOperation.CREATE, ResourceType.TOPIC, of="topics to be created"),
         Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "no authorized operations (0)", of="authorized operations"),
     )
@@ -105,7 +107,7 @@ class Metadata:
         _, on_cluster, on_topic, _ = self.needs
         topics = call.images.current.topics
         missing = [name for name in names if name not in topics]
-        if not missing or call.caller.may_on_cluster(on_cluster.operation, quietly=True):
+        if not missing or call.caller.is_authorized_on_cluster(on_cluster.operation, quietly=True):
             return ()
         denied = denied_names(call.caller, on_topic, missing)
         return tuple(name for name in missing if name in denied)

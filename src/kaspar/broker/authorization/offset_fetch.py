@@ -43,7 +43,7 @@ class OffsetFetch:
 
     def _of_one(self, call: Call, request: OffsetFetchRequest) -> HandlerResult:
         on_group, on_topic = self.needs
-        if not on_group.may(call.caller, request.group_id):
+        if not on_group.is_authorized(call.caller, request.group_id):
             code = on_group.code
             old = call.context.version < FIRST_WITH_GROUP_ERROR
             topics = tuple(_unfetched(each, code) for each in request.topics or ()) if old else ()
@@ -70,7 +70,7 @@ class OffsetFetch:
         refused_topics: list[tuple[OffsetFetchResponseTopics, ...]] = []
         asked: list[OffsetFetchRequestGroup] = []
         for group in request.groups:
-            if not on_group.may(call.caller, group.group_id):
+            if not on_group.is_authorized(call.caller, group.group_id):
                 refused_groups.append(
                     OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=on_group.code)
                 )
@@ -125,14 +125,14 @@ def _with_topics(
     kept = []
     for topic in fetched.topics:
         name = image.topic_names.get(topic.topic_id) if by_id else topic.name
-        if name is not None and call.caller.may(on_topic.operation, on_topic.resource_type, name):
+        if name is not None and call.caller.is_authorized(on_topic.operation, on_topic.resource_type, name):
             kept.append(topic)
     return replace(fetched, topics=tuple(kept))
 
 
 def _only_describable(call: Call, on_topic: Need, response: Response) -> Response:
     message = _decoded(response, call.context.version)
-    topics = tuple(each for each in message.topics if on_topic.may(call.caller, each.name))
+    topics = tuple(each for each in message.topics if on_topic.is_authorized(call.caller, each.name))
     return replace(message, topics=topics)
 
 

@@ -24,7 +24,7 @@ class RecordAccess:
             topic
             for topic in topics
             if (name := topic if isinstance(topic, str) else names.get(topic)) is not None
-            and not caller.may(operation, ResourceType.TOPIC, name)
+            and not caller.is_authorized(operation, ResourceType.TOPIC, name)
         ]
 
 
@@ -34,7 +34,7 @@ class ProducePermissions(RecordAccess):
 
     def may_use(self, exchange: Exchange, transactional_id: str) -> bool:
         caller = self._caller(exchange, ApiKey.PRODUCE)
-        return caller.may(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return caller.is_authorized(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 class FetchPermissions(RecordAccess):
@@ -44,4 +44,4 @@ class FetchPermissions(RecordAccess):
 
     def may_follow(self, exchange: Exchange) -> bool:
         """A follower may fetch all topics, or none."""
-        return self._caller(exchange, ApiKey.FETCH).may_on_cluster(AclOperation.CLUSTER_ACTION)
+        return self._caller(exchange, ApiKey.FETCH).is_authorized_on_cluster(AclOperation.CLUSTER_ACTION)

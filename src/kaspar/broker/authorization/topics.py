@@ -183,13 +183,13 @@ class OffsetForLeaderEpoch:
     """A follower has CLUSTER_ACTION, a consumer DESCRIBE on its topics."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, "DESCRIBE on each topic is needed"),
+        Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, "DESCRIBE on each topic is required"),
         need(AclOperation.DESCRIBE, ResourceType.TOPIC),
     )
 
     def __call__(self, call: Call, request: OffsetForLeaderEpochRequest) -> HandlerResult:
         on_cluster, on_topic = self.needs
-        if call.caller.may_on_cluster(on_cluster.operation, quietly=True):
+        if call.caller.is_authorized_on_cluster(on_cluster.operation, quietly=True):
             return call.proceed(request)
         each = Each(
             on_topic,
@@ -220,7 +220,7 @@ class CreateTopics:
     """With CREATE on the cluster any topic can be created. Its settings are shown with DESCRIBE_CONFIGS."""
 
     needs: tuple[Need, ...] = (
-        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is needed"),
+        Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is required"),
         need(AclOperation.CREATE, ResourceType.TOPIC),
         Need(
             AclOperation.DESCRIBE_CONFIGS,
@@ -235,7 +235,7 @@ class CreateTopics:
         caller = call.caller
         names = Counter(each.name for each in request.topics)
         denied: frozenset[str] = frozenset()
-        if not caller.may_on_cluster(on_cluster.operation, quietly=True):
+        if not caller.is_authorized_on_cluster(on_cluster.operation, quietly=True):
             denied = denied_names(caller, on_topic, names.elements())
         refused = tuple(
             CreatableTopicResult(name=name, error_code=on_topic.code, error_message="Authorization failed.")
@@ -251,7 +251,7 @@ class CreateTopics:
             return CreateTopicsResponse(topics=refused)
 
         def shown(result: CreatableTopicResult) -> CreatableTopicResult:
-            if result.error_code or caller.may(
+            if result.error_code or caller.is_authorized(
                 on_configs.operation, on_configs.resource_type, result.name, quietly=True
             ):
                 return result
@@ -339,12 +339,12 @@ class DeleteTopics:
         created it already.
         """
         delete, describe = self.needs
-        if not call.caller.may(describe.operation, describe.resource_type, name, quietly=True):
-            delete.may(call.caller, name)  # for the audit log
+        if not call.caller.is_authorized(describe.operation, describe.resource_type, name, quietly=True):
+            delete.is_authorized(call.caller, name)  # for the audit log
             return self._refusal(name=name)
         if name in call.images.current.topics:
-            return None if delete.may(call.caller, name) else self._refusal(name=name)
-        if call.caller.may(delete.operation, delete.resource_type, name, quietly=True):
+            return None if delete.is_authorized(call.caller, name) else self._refusal(name=name)
+        if call.caller.is_authorized(delete.operation, delete.resource_type, name, quietly=True):
             return None
         return DeletableTopicResult(name=name, error_code=UNKNOWN_NAME.error, error_message=UNKNOWN_NAME.message)
 
@@ -362,9 +362,9 @@ class DeleteTopics:
                 error_code=UNKNOWN_ID.error,
                 error_message=UNKNOWN_ID.message,
             )
-        if delete.may(call.caller, name):
+        if delete.is_authorized(call.caller, name):
             return None
-        is_visible = call.caller.may(describe.operation, describe.resource_type, name, quietly=True)
+        is_visible = call.caller.is_authorized(describe.operation, describe.resource_type, name, quietly=True)
         return replace(self._refusal(name=name if is_visible else None), topic_id=topic.topic_id)
 
     def _refusal(self, *, name: str | None) -> DeletableTopicResult:

@@ -80,7 +80,7 @@ class InitProducerId:
         Need(
             AclOperation.IDEMPOTENT_WRITE,
             ResourceType.CLUSTER,
-            "WRITE on at least one topic is needed",
+            "WRITE on at least one topic is required",
             of="without a transactional id",
         ),
         Need(
@@ -95,15 +95,15 @@ class InitProducerId:
         write_as, two_phase_commit, idempotent_write, write_topic = self.needs
         caller, transactional_id = call.caller, request.transactional_id
         if transactional_id is None:
-            if caller.may_on_cluster(idempotent_write.operation, quietly=True) or caller.may_on_any(
+            if caller.is_authorized_on_cluster(idempotent_write.operation, quietly=True) or caller.is_authorized_on_any(
                 write_topic.operation, write_topic.resource_type
             ):
                 return call.proceed(request)
-            idempotent_write.may(caller)  # for the audit log
+            idempotent_write.is_authorized(caller)  # for the audit log
             return _not_initialized(write_topic.code)
-        if not write_as.may(caller, transactional_id):
+        if not write_as.is_authorized(caller, transactional_id):
             return _not_initialized(write_as.code)
-        if request.enable_2pc and not two_phase_commit.may(caller, transactional_id):
+        if request.enable_2pc and not two_phase_commit.is_authorized(caller, transactional_id):
             return _not_initialized(two_phase_commit.code)
         return call.proceed(request)
 
@@ -127,11 +127,11 @@ class AddPartitionsToTxn:
     def __call__(self, call: Call, request: AddPartitionsToTxnRequest) -> HandlerResult:
         write_as, on_topic, on_cluster = self.needs
         if call.context.version >= _FIRST_OF_BROKERS:
-            if on_cluster.may(call.caller):
+            if on_cluster.is_authorized(call.caller):
                 return call.proceed(request)
             return AddPartitionsToTxnResponse(error_code=on_cluster.code)
         topics = request.v3_and_below_topics
-        if not write_as.may(call.caller, request.v3_and_below_transactional_id):
+        if not write_as.is_authorized(call.caller, request.v3_and_below_transactional_id):
             return _not_added(request, lambda topic, index: write_as.code)
         denied = denied_names(call.caller, on_topic, (each.name for each in topics if not is_internal(each.name)))
         denied |= {each.name for each in topics if is_internal(each.name)}
@@ -173,9 +173,9 @@ class AddOffsetsToTxn:
 
     def __call__(self, call: Call, request: AddOffsetsToTxnRequest) -> HandlerResult:
         write_as, on_group = self.needs
-        if not write_as.may(call.caller, request.transactional_id):
+        if not write_as.is_authorized(call.caller, request.transactional_id):
             return AddOffsetsToTxnResponse(error_code=write_as.code)
-        if not on_group.may(call.caller, request.group_id):
+        if not on_group.is_authorized(call.caller, request.group_id):
             return AddOffsetsToTxnResponse(error_code=on_group.code)
         return call.proceed(request)
 
@@ -186,9 +186,9 @@ class TxnOffsetCommit:
 
     def __call__(self, call: Call, request: TxnOffsetCommitRequest) -> HandlerResult:
         write_as, on_group, on_topic = self.needs
-        if not write_as.may(call.caller, request.transactional_id):
+        if not write_as.is_authorized(call.caller, request.transactional_id):
             return _uncommitted(request, write_as.code)
-        if not on_group.may(call.caller, request.group_id):
+        if not on_group.is_authorized(call.caller, request.group_id):
             return _uncommitted(request, on_group.code)
         denied = denied_names(call.caller, on_topic, (each.name for each in request.topics))
         if not denied:
@@ -223,7 +223,7 @@ class DescribeTransactions:
 
     needs: tuple[Need, ...] = (
         DESCRIBE_ID,
-        Need(AclOperation.DESCRIBE, ResourceType.TOPIC, "the topic is left out", of="topics of the transaction"),
+        Need(AclOperation.DESCRIBE, ResourceType.TOPIC, "the topic is omitted", of="topics of the transaction"),
     )
 
     def __call__(self, call: Call, request: DescribeTransactionsRequest) -> HandlerResult:
@@ -240,7 +240,10 @@ class DescribeTransactions:
             )
             return DescribeTransactionsResponse(
                 transaction_states=tuple(
-                    replace(state, topics=tuple(each for each in state.topics if on_topic.may(call.caller, each.topic)))
+                    replace(
+                        state,
+                        topics=tuple(each for each in state.topics if on_topic.is_authorized(call.caller, each.topic)),
+                    )
                     for state in states
                 )
             )
@@ -253,7 +256,7 @@ class DescribeTransactions:
 @dataclass(frozen=True, slots=True)
 class ListTransactions:
     needs: tuple[Need, ...] = (
-        Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "the transaction is left out"),
+        Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "the transaction is omitted"),
     )
 
     def __call__(self, call: Call, request: ListTransactionsRequest) -> HandlerResult:
@@ -262,7 +265,7 @@ class ListTransactions:
             call.proceed(request),
             "transaction_states",
             ListedTransaction,
-            lambda transaction: on_id.may(call.caller, transaction.transactional_id),
+            lambda transaction: on_id.is_authorized(call.caller, transaction.transactional_id),
             call.context.version,
         )
 
@@ -281,7 +284,7 @@ class FindCoordinator:
         needed = self._need_of(call.context, request)
         if needed is None:
             return call.proceed(request)
-        denied = {key for key in dict.fromkeys(keys) if not needed.may(call.caller, _resource(needed, key))}
+        denied = {key for key in dict.fromkeys(keys) if not needed.is_authorized(call.caller, _resource(needed, key))}
         if not denied:
             return call.proceed(request)
         message = MESSAGES[needed.code]

@@ -136,4 +136,4 @@ def _first_uncleanable_offset(one: Log, first_dirty_offset: int, last_stable_off
     except DamagedSegment as damage:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"{one.topic_partition} cannot be cleaned: {damage}") from damage
     except OSError as error:
-        raise one.directory.fail(error, f"looking at {one.topic_partition}") from error
+        raise one.directory.fail(error, f"reading {one.topic_partition}") from error

@@ -170,7 +170,7 @@ class Cleaning:
             await self._threads.run_blocking(thread.join, max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 self._abandoned = True
-                log.error("a cleaner thread does not stop; its results are ignored from now on", thread=thread.name)
+                log.error("a cleaner thread did not stop; its results will be ignored", thread=thread.name)
 
     async def give_up(self, partitions: Collection[Partition]) -> None:
         """Return when no thread uses these logs any more. The broker no longer has them, so none will again."""
@@ -229,7 +229,7 @@ class Cleaning:
         """Called by threads."""
         return self._on_loop(self._logs_to_clean)
 
-    def may_go_on(self, one: Log) -> bool:
+    def may_continue(self, one: Log) -> bool:
         """Whether the log is still here to be compacted. Called by threads, often."""
         partition = self._partitions.get(one.topic_partition)
         return (
@@ -313,7 +313,7 @@ class Cleaning:
         self.totals.bytes_read += statistics.bytes_read
         self.totals.bytes_written += statistics.bytes_written
         self.totals.records_removed += statistics.records_removed
-        if self.may_go_on(one):
+        if self.may_continue(one):
             self._records_removed[one.topic_partition] += statistics.records_removed
             if result.next_dirty_offset >= self._requested.get(one.topic_partition, -1):
                 self._requested.pop(one.topic_partition, None)
@@ -322,7 +322,7 @@ class Cleaning:
         wait_s = max(SPACE_MAY_RETURN_AFTER_S, self.backoff_s)
         self._no_space_until[one.topic_partition] = (self._clock.monotonic() + wait_s, refusal.message)
         log.warning(
-            "a log cannot be cleaned now, and is tried again later",
+            "a log cannot be cleaned now; it will be retried",
             partition=one.topic_partition,
             reason=refusal.message,
             seconds=wait_s,
@@ -344,10 +344,10 @@ class Cleaning:
             # The active segment is never cleaned, so what could be cleaned of it has to be in another.
             one.roll(now_ms=self._clock.now_ms())
         progress = await self._threads.run_blocking(
-            jobs.progress, one, target_offset, stable, self.now_ms(), self.may_go_on
+            jobs.progress, one, target_offset, stable, self.now_ms(), self.may_continue
         )
         requested = self._requested.get(one.topic_partition, -1)
-        if progress.first_dirty_offset < progress.target_offset > requested and self.may_go_on(one):
+        if progress.first_dirty_offset < progress.target_offset > requested and self.may_continue(one):
             self._requested[one.topic_partition] = progress.target_offset
             self.wake()
         return replace(progress, records_removed=self._records_removed[one.topic_partition])
@@ -356,8 +356,8 @@ class Cleaning:
         if not self._switched_on() or not self._running:
             raise Refused(
                 ErrorCode.INVALID_CONFIG,
-                "the log cleaner of this broker is off: set log.cleaner.enable=true and log.cleaner.threads=1 or more, "
-                "and start the broker again",
+                "the log cleaner of this broker is disabled: set log.cleaner.enable=true and log.cleaner.threads to "
+                "at least 1, and restart the broker",
             )
         if one.topic_partition in self._paused:
             raise Refused(
@@ -368,11 +368,11 @@ class Cleaning:
             raise Refused(
                 ErrorCode.POLICY_VIOLATION,
                 f"cleanup.policy of {topic} is {','.join(one.config.cleanup_policy) or 'empty'}, so it is not "
-                "compacted. To change that: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics "
+                "compacted. To change that: kafka-configs --bootstrap-server HOST:PORT --alter --entity-type topics "
                 f"--entity-name {topic} --add-config cleanup.policy=compact",
             )
         if (waits := self._no_space_until.get(one.topic_partition)) is not None:
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{waits[1]}; it is tried again later")
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{waits[1]}; it will be retried")
 
 
 def _rate(config: BrokerConfig) -> float:

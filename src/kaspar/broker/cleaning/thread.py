@@ -34,7 +34,7 @@ class CleaningLoop(Protocol):
     def now_ms(self) -> int: ...
     def wall_ms(self) -> int: ...
     def logs_to_clean(self) -> LogsToClean: ...
-    def may_go_on(self, one: Log) -> bool: ...
+    def may_continue(self, one: Log) -> bool: ...
     def on_owner(self, one: Log, action: Callable[[], None]) -> None: ...
     def cleaned(self, one: Log, result: Cleaned) -> None: ...
     def no_space(self, one: Log, refusal: Refused) -> None: ...
@@ -100,7 +100,7 @@ class CleanerThread(threading.Thread):
         except StorageFailure as failure:
             self._cleaning.directory_failed(failure)
         except Refused as refusal:
-            log.warning("the cleaner could not look for logs to clean", reason=refusal.message)
+            log.warning("the cleaner could not search for logs to clean", reason=refusal.message)
         except Exception as problem:
             log.exception("the cleaner failed to choose a log because of a bug")
             self._cleaning.on_bug(problem)
@@ -116,7 +116,7 @@ class CleanerThread(threading.Thread):
                 to_clean,
                 cleaning.now_ms(),
                 on_owner=cleaning.on_owner,
-                stopped=lambda: self._stopping or not cleaning.may_go_on(one),
+                stopped=lambda: self._stopping or not cleaning.may_continue(one),
                 wall_ms=cleaning.wall_ms(),
             )
             manager.done(one, result.next_dirty_offset)
@@ -124,7 +124,7 @@ class CleanerThread(threading.Thread):
         except CleaningStopped:
             manager.release(one)
             log.info("gave up cleaning a log", partition=one.topic_partition)
-            return not cleaning.may_go_on(one)  # whatever was in the way of one that is still here may be gone later
+            return not cleaning.may_continue(one)  # whatever was in the way of one that is still here may be gone later
         except StorageFailure as failure:
             manager.release(one)
             cleaning.directory_failed(failure)
@@ -155,7 +155,7 @@ class CleanerThread(threading.Thread):
 
     def _uncleanable(self, one: Log, reason: str) -> None:
         self._jobs.manager.failed(one, reason)
-        log.error("a partition cannot be cleaned, and is left as it is", partition=one.topic_partition, reason=reason)
+        log.error("a partition cannot be cleaned and will be skipped", partition=one.topic_partition, reason=reason)
 
     @staticmethod
     def _say(one: Log, to_clean: OffsetsToClean, result: Cleaned, size_before: int, seconds: float) -> None:

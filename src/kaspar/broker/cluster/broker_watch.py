@@ -11,7 +11,7 @@ from typing import Final
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
-from kaspar.broker.cluster.signs_of_life import has_ended
+from kaspar.broker.cluster.liveness import has_ended
 from kaspar.controller.events import FenceBrokers
 from kaspar.controller.shell import ControllerShell
 from kaspar.metadata.image import AdvertisedEndpoint, BrokerRegistration
@@ -58,7 +58,7 @@ class BrokerWatch:
             if await has_ended(endpoint.host, endpoint.port):
                 is_expected = broker.broker_id in self._controller.image.shutting_down
                 report = log.info if is_expected else log.warning
-                report("a broker's process has ended; it is fenced", broker=broker.broker_id)
+                report("a broker's process has ended; fencing it", broker=broker.broker_id)
                 with contextlib.suppress(Refused):  # not the controller any more, or tried again below
                     await self._controller.submit(FenceBrokers(((broker.broker_id, broker.epoch),)))
             await asyncio.sleep(BETWEEN_ATTEMPTS_S)

@@ -35,7 +35,7 @@ async def move_leaders_away(controller: ControllerChannel, broker_id: BrokerId, 
             if refusal.code in _ANOTHER_MAY_REPLY:
                 await asyncio.sleep(BETWEEN_S)
                 continue
-            log.warning("leaders cannot be moved away before this broker stops", reason=refusal.message)
+            log.warning("leadership could not be moved away before this broker stops", reason=refusal.message)
             return
         if not remaining:
             return
@@ -44,7 +44,7 @@ async def move_leaders_away(controller: ControllerChannel, broker_id: BrokerId, 
         elif time.monotonic() - progress_at > WITHOUT_PROGRESS_S:
             break
         await asyncio.sleep(BETWEEN_S)
-    log.warning("this broker stops although it still leads partitions", partitions=led)
+    log.warning("this broker is stopping although it still leads partitions", partitions=led)
 
 
 async def unless_away(work: Coroutine[Any, Any, None], is_connected: Callable[[], bool]) -> None:
@@ -59,7 +59,7 @@ async def unless_away(work: Coroutine[Any, Any, None], is_connected: Callable[[]
             if is_connected():
                 connected_at = time.monotonic()
             elif time.monotonic() - connected_at > AWAY_FOR_S and not task.done():
-                log.warning("this broker stops without the controller: the metadata store is away")
+                log.warning("this broker is stopping without the controller: the metadata store does not respond")
                 return
         task.result()
     finally:

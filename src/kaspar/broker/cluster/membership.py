@@ -20,9 +20,9 @@ from typing import Final, Protocol
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
+from kaspar.broker.cluster.liveness import has_ended
 from kaspar.broker.cluster.own_controller import OwnController
 from kaspar.broker.cluster.remote_controller import SILENT_S, LostController, RemoteController
-from kaspar.broker.cluster.signs_of_life import has_ended
 from kaspar.broker.security.between_brokers import ConnectToBroker, connect_in_the_clear
 from kaspar.controller.channel import Channel
 from kaspar.controller.fence import NoLongerController, vacate_seat
@@ -159,12 +159,12 @@ class Membership:
                 await self._be_member(store)
             except Exception:
                 # The edge of the task: without it this broker would not notice that it is not registered any more.
-                log.exception("the registration cannot be watched, and is made again")
+                log.exception("could not watch the registration, registering again")
                 await asyncio.sleep(RETRY_S)
             if self._is_leaving:
                 self._leaderships.resign()
                 return
-            log.error("this broker is not registered any more, and leads nothing until it is again")
+            log.error("this broker is no longer registered and leads nothing until it registers again")
             self._resign()
             with contextlib.suppress(StoreError):
                 await store.close()
@@ -209,9 +209,9 @@ class Membership:
                 self._has_resigned = False
             except Exception:
                 # The edge of the task: a broker that is registered must not lead nothing for good.
-                log.exception("leading and following could not be resumed, and is tried again")
+                log.exception("could not resume leading and following, retrying")
                 await asyncio.sleep(LONGEST_RETRY_S)
-        log.info("the controller knows this broker, which leads and follows now", node=self._broker_id)
+        log.info("the controller has registered this broker, which can now lead and follow", node=self._broker_id)
 
     async def _until_unregistered(self, store: ClusterStore) -> None:
         changed = asyncio.Event()
@@ -233,7 +233,7 @@ class Membership:
             except (StoreError, Refused) as problem:
                 log.warning("this broker cannot join its cluster yet", reason=str(problem))
             except Exception:  # the edge of the task, as above
-                log.exception("joining the cluster failed, and is tried again")
+                log.exception("could not join the cluster, retrying")
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, LONGEST_RETRY_S)
 
@@ -244,11 +244,11 @@ class Membership:
             try:
                 await self._follow_or_control_once(store)
             except (StoreError, Refused) as problem:
-                log.warning("the controller is looked for again", reason=str(problem))
+                log.warning("looking for the controller again", reason=str(problem))
                 await asyncio.sleep(LONGEST_RETRY_S if isinstance(problem, AccessDenied) else RETRY_S)
             except Exception:
                 # The edge of the task: a broker that follows nobody must not stay so.
-                log.exception("following the controller failed, and is tried again")
+                log.exception("following the controller failed; retrying")
                 await asyncio.sleep(LONGEST_RETRY_S)
 
     async def _follow_or_control_once(self, store: ClusterStore) -> None:
@@ -304,7 +304,9 @@ class Membership:
         if fence is None or now is None or now.created != seat.created or address is None:
             return
         if await has_ended(*address):
-            log.warning("the controller's process has ended; its seat is vacated", controller=controller_id)
+            log.warning(
+                "the controller's process has ended; its controller registration was removed", controller=controller_id
+            )
             await vacate_seat(store, fence.version)
         else:
             await asyncio.sleep(RETRY_S)

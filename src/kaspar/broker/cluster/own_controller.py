@@ -78,7 +78,7 @@ class OwnController:
         """
         shell = self.shell
         if shell is None:
-            raise Refused(ErrorCode.NOT_CONTROLLER, "This broker does not control.")
+            raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller.")
         others = [each for each in shell.image.brokers if each != self._broker_id and shell.image.is_active(each)]
         if to == self._broker_id:
             return
@@ -86,7 +86,7 @@ class OwnController:
             raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {to} is not up.")
         if not others:
             raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, "No other broker is up.")
-        log.info("the controller is moved", to="any other broker" if to is None else f"broker {to}")
+        log.info("moving the controller", to="any other broker" if to is None else f"broker {to}")
         await shell.resign(to)
 
     async def _rebalance_leaders(self, shell: ControllerShell) -> None:
@@ -99,4 +99,4 @@ class OwnController:
                 while await shell.submit(RebalanceLeaders()):
                     pass
             except Refused as refusal:
-                log.warning("leaders are not balanced now", reason=refusal.message)
+                log.warning("leaders cannot be balanced now", reason=refusal.message)

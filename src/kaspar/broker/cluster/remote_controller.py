@@ -97,7 +97,7 @@ class RemoteController:
         )
         assert isinstance(response, FollowImageResponse)
         if response.error_code != ErrorCode.NONE:
-            raise Refused(ErrorCode(response.error_code), response.error_message or "it does not control")
+            raise Refused(ErrorCode(response.error_code), response.error_message or "it is not the controller")
         return response
 
     async def _connect(self) -> AsyncConnection:

@@ -166,7 +166,7 @@ class ActiveShard(Generic[S]):
             try:
                 events.popleft()()
             except Exception as problem:  # the edge: there is no caller for this event
-                log.exception("a coordinator met a bug", partition=self.partition.topic_partition)
+                log.exception("unexpected error in a coordinator", partition=self.partition.topic_partition)
                 self._services.failures.on_bug(problem)
             finally:
                 self._busy = False
@@ -187,7 +187,7 @@ class ActiveShard(Generic[S]):
             decision = decide(self.shard, now)
         except Refused as refusal:
             log.warning(
-                "a coordinator's own event was refused",
+                "a coordinator's own event was rejected",
                 partition=self.partition.topic_partition,
                 code=refusal.code.name,
                 reason=refusal.message,
@@ -269,7 +269,9 @@ class ActiveShard(Generic[S]):
         code = coordinator_code(refusal.code)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
             log.error(
-                "a coordinator's records were refused", partition=self.partition.topic_partition, reason=refusal.message
+                "a coordinator's records were rejected",
+                partition=self.partition.topic_partition,
+                reason=refusal.message,
             )
         self._refuse_all(decision.replies, code)
         if decision.if_refused is not None and not self._given_up:

@@ -36,7 +36,7 @@ class InternalTopic:
         if broker_count < factor:
             raise Refused(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"{broker_count} brokers are up, and {self.name} needs {factor} for its replication factor.",
+                f"{broker_count} brokers are up, but the replication factor of {self.name} requires {factor}.",
             )
         return NewTopic(self.name, self.num_partitions, factor, configs=self.configs)
 

@@ -117,7 +117,7 @@ class ShardLoader:
         if self._cancelled():
             raise LoadCancelled
         if not crc_matches(view, start, header):
-            self._damaged(header.base_offset, "the batch has a wrong checksum")
+            self._damaged(header.base_offset, "the checksum of the batch does not match")
             return
         producer = ProducerIdAndEpoch(header.producer_id, header.producer_epoch) if header.is_transactional else None
         try:

@@ -127,7 +127,7 @@ class MarkerWriter:
     @staticmethod
     def _say(action: Due, target: TopicPartition, code: ErrorCode) -> None:
         log.warning(
-            "a partition did not take the marker of a transaction",
+            "a partition rejected a transaction marker",
             transactional_id=action.transactional_id,
             partition=target,
             producer_id=action.producer.producer_id,

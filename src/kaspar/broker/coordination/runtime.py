@@ -343,7 +343,7 @@ class Runtime(Generic[S]):
     def _give_up(self, index: int, code: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         active = self._active.pop(index)
         active.give_up(code)
-        log.debug("gave up a coordinator's partition", partition=active.partition.topic_partition)
+        log.debug("unloaded a coordinator's partition", partition=active.partition.topic_partition)
 
     async def stop(self) -> None:
         """The broker stops: requests that wait are refused with NOT_COORDINATOR. Safe to call twice."""

@@ -82,7 +82,7 @@ class FetchHandler:
         exchange.connection.is_follower = is_follower
         try:
             if request.isolation_level not in ISOLATION_LEVELS:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"there is no isolation level {request.isolation_level}")
+                raise Refused(ErrorCode.INVALID_REQUEST, f"unknown isolation level {request.isolation_level}")
             session, partitions = self._wanted(request, named, version, exchange.received)
         except Refused as refusal:  # or its session is not known, or is at another epoch
             code = refusal.code

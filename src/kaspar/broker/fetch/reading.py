@@ -283,7 +283,7 @@ class Reading:
         elif state.role is not Role.LEADER:
             state.check_replica()
         if partition.log.truncating:  # also of a leader, if it was elected before a full disk let it finish
-            raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "the truncation of this replica's log is not finished")
+            raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "this replica is still truncating its log")
         if self.for_follower:
             state.check_follower(self._request.replica_id, knows_epoch=wanted.current_leader_epoch >= 0)
             return partition.log.log_end_offset

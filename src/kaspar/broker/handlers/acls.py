@@ -45,5 +45,5 @@ def filter_of(wanted: Any) -> AclFilter:
 
 def _known(kind: type[E], code: int) -> E:
     if code == UNKNOWN:
-        raise MalformedBytes(f"{code} is no {kind.__name__}")
+        raise MalformedBytes(f"{code} is not a valid {kind.__name__}")
     return kind(code) if code in kind.__members__.values() else kind(UNKNOWN)

@@ -140,7 +140,7 @@ class DeleteRecordsHandler:
         except StorageFailure as failure:
             self._failures.log_directory_failed(failure)
         except Refused as refusal:
-            log.warning("segments are dropped later", partition=partition.topic_partition, reason=refusal.message)
+            log.warning("segments will be deleted later", partition=partition.topic_partition, reason=refusal.message)
 
 
 async def _replicas_follow(deletions: Sequence[_Deletion], until: float) -> None:

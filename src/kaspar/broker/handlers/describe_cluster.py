@@ -30,7 +30,7 @@ class DescribeClusterHandler:
                 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             )
             message = (
-                f"The request was sent to an endpoint of type BROKER, and it wants one of type {request.endpoint_type}"
+                f"The request was sent to an endpoint of type BROKER, but requires one of type {request.endpoint_type}"
             )
             return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=())
         return DescribeClusterResponse(

@@ -90,7 +90,7 @@ def _check_cursor(request: DescribeTopicPartitionsRequest) -> None:
     if cursor is None:
         return
     if request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"the cursor is at {cursor.topic_name}, which is not asked for")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"the cursor is at {cursor.topic_name}, which was not requested")
     if cursor.partition_index < 0:
         raise Refused(ErrorCode.INVALID_REQUEST, f"the cursor is at partition {cursor.partition_index}")
 

@@ -21,13 +21,13 @@ class FollowImageHandler:
         feed = None if membership is None else membership.own.feed
         if membership is None or feed is None:
             return FollowImageResponse(
-                error_code=ErrorCode.NOT_CONTROLLER, error_message="This broker does not control."
+                error_code=ErrorCode.NOT_CONTROLLER, error_message="This broker is not the controller."
             )
         known = ImageVersion(request.controller_epoch, request.image_number)
         within_s = min(max(request.max_wait_ms, 0), MAX_WAIT_MS) / 1000
         delta = await feed.after(known, within_s=within_s)
         if membership.own.feed is not feed:
             return FollowImageResponse(
-                error_code=ErrorCode.NOT_CONTROLLER, error_message="Another broker controls now."
+                error_code=ErrorCode.NOT_CONTROLLER, error_message="Another broker has become the controller."
             )
         return FollowImageResponse(delta=delta, is_current=membership.is_current_controller)

@@ -79,7 +79,7 @@ class ListOffsetsHandler:
     ) -> ListOffsetsPartitionResponse:
         if wanted.timestamp < 0 and version < FIRST_VERSION.get(wanted.timestamp, version + 1):
             raise Refused(
-                ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} has no meaning at version {version}"
+                ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} is not supported in version {version}"
             )
         partition = self._partitions.lead(topic, wanted.partition_index)
         partition.state.check_epoch(wanted.current_leader_epoch)
@@ -127,4 +127,4 @@ class ListOffsetsHandler:
             code = ErrorCode.OFFSET_NOT_AVAILABLE
             if version < FIRST_WITH_OFFSET_NOT_AVAILABLE:
                 code = ErrorCode.LEADER_NOT_AVAILABLE
-            raise Refused(code, "the leader does not know yet how far its log is committed")
+            raise Refused(code, "the leader does not know its high watermark yet")

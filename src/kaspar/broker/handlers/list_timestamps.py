@@ -45,7 +45,7 @@ class ListTimestampsHandler:
         try:
             partition = self._partitions.lead(topic, index)
             if len(wanted.offsets) > at_most:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"a request may have {MOST_OFFSETS} offsets")
+                raise Refused(ErrorCode.INVALID_REQUEST, f"a request may have at most {MOST_OFFSETS} offsets")
             timestamps = await self._threads.run_blocking(_timestamps, partition, wanted.offsets)
         except Refused as refusal:
             return ListTimestampsPartitionResult(partition_index=index, error_code=refusal.code)

@@ -19,7 +19,7 @@ class MoveControllerHandler:
         to = None if request.to_broker_id < 0 else BrokerId(request.to_broker_id)
         try:
             if membership is None:
-                raise Refused(ErrorCode.INVALID_REQUEST, "This broker is in no cluster: it is its own controller.")
+                raise Refused(ErrorCode.INVALID_REQUEST, "This broker is not in a cluster: it is its own controller.")
             await membership.own.move(to)
         except Refused as refusal:
             return MoveControllerResponse(error_code=refusal.code, error_message=refusal.message)

@@ -8,6 +8,6 @@ from kaspar.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, 
 def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
-        error_message="SaslAuthenticate came on a listener without SASL.",
+        error_message="SaslAuthenticate was received on a listener without SASL.",
         auth_bytes=b"",
     )

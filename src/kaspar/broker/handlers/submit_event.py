@@ -19,7 +19,7 @@ class SubmitEventHandler:
         shell = None if membership is None else membership.own.shell
         try:
             if shell is None:
-                raise Refused(ErrorCode.NOT_CONTROLLER, "This broker does not control.")
+                raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller.")
             reply, version = await shell.commit(decode_event(request.event, request.payload))
         except Refused as refusal:
             return SubmitEventResponse(error_code=refusal.code, error_message=refusal.message)

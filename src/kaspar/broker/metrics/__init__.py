@@ -2,7 +2,7 @@
 
 While it works, the broker writes into one `BrokerMetrics`. When the page is asked for, `metrics_page` reads that, and
 looks at the broker through the narrow `BrokerView`. Every metric is declared once, in `traffic.py`,
-`holdings.py`, `cleaner.py` or `coordinators.py`.
+`state_metrics.py`, `cleaner.py` or `coordinators.py`.
 """
 
 from kaspar.broker.metrics.broker import BrokerMetrics

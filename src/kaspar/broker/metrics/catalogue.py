@@ -9,10 +9,10 @@ from kaspar.broker.metrics.broker import BrokerMetrics
 from kaspar.broker.metrics.cleaner import CLEANER
 from kaspar.broker.metrics.coordinators import GROUPS, TRANSACTIONS
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
-from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, WAITING
 from kaspar.broker.metrics.machine import MACHINE
 from kaspar.broker.metrics.quotas import QUOTAS
 from kaspar.broker.metrics.replicas import REPLICAS, REPLICATION
+from kaspar.broker.metrics.state_metrics import BROKER, CONTROLLER, LOGS, WAITING
 from kaspar.broker.metrics.telemetry import TELEMETRY, pushed_page
 from kaspar.broker.metrics.traffic import CONNECTIONS, REQUESTS, TOPICS
 from kaspar.broker.metrics.view import BrokerView
@@ -80,7 +80,7 @@ def reference_page() -> str:
             "",
             f"## {title}",
             "",
-            "| metric | kind | labels | what it says | in Apache Kafka |",
+            "| metric | kind | labels | description | in Apache Kafka |",
             "|---|---|---|---|---|",
         ]
         lines += [_reference_row(family) for family in families]

@@ -32,42 +32,42 @@ def _total(name: str, text: str, read: Callable[[Scrape], int]) -> BrokerFamily:
 CLEANER: Final[tuple[BrokerFamily, ...]] = (
     _cleaner_family(
         "cleaner-recopy-percent",
-        "Of the bytes that the last cleanings read, the part that they wrote again, in percent.",
+        "The share of the bytes read by the last cleanings that was written back, in percent.",
         lambda cleaner: cleaner.recopy_percent,
     ),
     _cleaner_family(
         "max-buffer-utilization-percent",
-        "How full the map of keys was in the last cleaning, in percent; the fullest of all threads.",
+        "How full the key map was in the last cleaning, in percent; the maximum over all threads.",
         lambda cleaner: cleaner.max_buffer_utilization_percent,
     ),
     _cleaner_family(
         "max-clean-time-secs",
-        "How long the last cleaning took, in seconds; the longest of all threads.",
+        "The duration of the last cleaning, in seconds; the maximum over all threads.",
         lambda cleaner: cleaner.max_clean_time_secs,
     ),
     _cleaner_family(
         "max-compaction-delay-secs",
-        "By how much the log that was most overdue exceeded max.compaction.lag.ms when logs were last looked at.",
+        "By how much the most overdue log exceeded max.compaction.lag.ms at the last check.",
         lambda cleaner: cleaner.max_compaction_delay_secs,
     ),
     _cleaner_family(
         "DeadThreadCount",
-        "Cleaner threads that ended and should not have. Always 0 unless the cleaner has a bug.",
+        "Cleaner threads that died. Always 0 unless the cleaner has a bug.",
         lambda cleaner: cleaner.dead_thread_count,
     ),
     _manager_family(
         "max-dirty-percent",
-        "The dirty ratio of the dirtiest log when logs were last looked at, in percent.",
+        "The dirty ratio of the dirtiest log at the last check, in percent.",
         lambda cleaner: cleaner.max_dirty_percent,
     ),
     _manager_family(
         "time-since-last-run-ms",
-        "How long ago the cleaner last looked for a log to clean, in ms.",
+        "Time since the cleaner last checked for a log to clean, in ms.",
         lambda cleaner: cleaner.time_since_last_run_ms,
     ),
     _directory_family(
         "uncleanable-partitions-count",
-        "Partitions that cannot be cleaned, because they are damaged; the log says why.",
+        "Partitions that cannot be cleaned because they are damaged; the broker's log has the reason.",
         lambda directory: directory.partition_count,
     ),
     _directory_family(

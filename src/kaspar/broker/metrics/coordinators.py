@@ -61,13 +61,13 @@ def _partitions(of_type: str, coordinator: Callable[[Scrape], CoordinatorView]) 
         _newer(
             of_type,
             "partition-load-time-max",
-            "The longest that it took to load one of those partitions, of the last 30 seconds, in ms.",
+            "The maximum time to load one of those partitions in the last 30 seconds, in ms.",
             lambda scrape: [("", max(coordinator(scrape).load_times_ms, default=0.0))],
         ),
         _newer(
             of_type,
             "partition-load-time-avg",
-            "How long it took to load one of those partitions on average, in the last 30 seconds, in ms.",
+            "The average time to load one of those partitions in the last 30 seconds, in ms.",
             lambda scrape: [("", _mean(coordinator(scrape).load_times_ms))],
         ),
     )
@@ -82,7 +82,7 @@ GROUPS: Final[tuple[BrokerFamily, ...]] = (
     *(
         _classic_family(
             f"NumGroups{state}",
-            f"Groups of the classic protocol that are in the state {state}."
+            f"Groups of the classic protocol in the state {state}."
             + (" Always 0: a group is gone when it is dead." if state == "Dead" else ""),
             _in_state(state),
         )
@@ -122,14 +122,15 @@ GROUPS: Final[tuple[BrokerFamily, ...]] = (
     ),
     _counted(
         "consumer-group-rebalance-count",
-        "Rebalances of groups of the new protocol: epochs that they have begun.",
+        "Rebalances of groups of the new protocol: the number of epochs started.",
         lambda groups: groups.consumer_rebalances,
     ),
     *_partitions(_GROUP_METRICS, lambda scrape: scrape.groups),
     _newer(
         _GROUP_METRICS,
         "thread-idle-ratio-avg",
-        "Which part of the last minute, 0 to 1, the event loop's thread used no CPU. It is the coordinator's thread.",
+        "The fraction of the last minute, 0 to 1, in which the event loop's thread used no CPU. It is the "
+        "coordinator's thread.",
         lambda scrape: [("", scrape.metrics.stalls.idle_fraction())],
     ),
     own(
@@ -168,20 +169,20 @@ TRANSACTIONS: Final[tuple[BrokerFamily, ...]] = (
     ),
     one(
         "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name=UnknownDestinationQueueSize",
-        "Markers of decided transactions that a partition could not take yet, and that will be tried again.",
+        "Markers of decided transactions that could not be written to a partition yet and will be retried.",
         lambda scrape: scrape.transactions.waiting_markers,
     ),
     one(
         "kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount",
-        "Partitions with a transaction that hangs: it is open for five minutes longer than "
-        "transaction.max.timeout.ms. kafka-transactions finds and ends it.",
+        "Partitions with a hanging transaction: one that has been open for five minutes longer than "
+        "transaction.max.timeout.ms. kafka-transactions finds and aborts it.",
         lambda scrape: sum(partition.has_late_transaction for _, partition in scrape.partitions),
     ),
     *_partitions(_TRANSACTION_METRICS, lambda scrape: scrape.transactions),
     Family(
         "kafka_server_addpartitionstotxnmanager_verificationtimems",
         Kind.SUMMARY,
-        "How long a leader waited for word that a partition belongs to a transaction, in ms. "
+        "How long a leader waited for confirmation that a partition belongs to a transaction, in ms. "
         "Quantiles are of the last one to two minutes.",
         lambda scrape: summary_samples(scrape.metrics.verification_time.distribution(), factor=1000),
         kafka_name="kafka.server:type=AddPartitionsToTxnManager,name=VerificationTimeMs",
@@ -189,7 +190,7 @@ TRANSACTIONS: Final[tuple[BrokerFamily, ...]] = (
     Family(
         "kafka_server_addpartitionstotxnmanager_verificationfailurerate_count",
         Kind.COUNTER,
-        "Partitions that were found not to belong to the transaction, or could not be asked about.",
+        "Partitions that do not belong to the transaction, or could not be verified.",
         lambda scrape: [("", scrape.metrics.verification_failures.value)],
         kafka_name="kafka.server:type=AddPartitionsToTxnManager,name=VerificationFailureRate",
     ),

@@ -25,7 +25,7 @@ def _space_family(name: str, text: str, read: Callable[[os.statvfs_result], int]
 MACHINE: Final[tuple[BrokerFamily, ...]] = (
     _space_family(
         "free",
-        "What the broker may still write to the file system of a log directory.",
+        "The space available to the broker on the file system of a log directory.",
         lambda found: found.f_bavail * found.f_frsize,
     ),
     _space_family(
@@ -34,7 +34,8 @@ MACHINE: Final[tuple[BrokerFamily, ...]] = (
     own(
         "kaspar_time_seconds",
         Kind.GAUGE,
-        "The time by the broker's clock, in seconds since 1970. Beside the time of the scrape it shows a wrong clock.",
+        "The time by the broker's clock, in seconds since 1970. Compared with the time of the scrape it reveals a "
+        "wrong clock.",
         lambda _: time.time(),
     ),
 )

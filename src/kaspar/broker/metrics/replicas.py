@@ -61,8 +61,8 @@ REPLICAS: Final = (
     ),
     _replica_count_family(
         "UnderMinIsrPartitionCount",
-        "Partitions led by this broker with fewer replicas in sync than min.insync.replicas: acks=all is refused. "
-        "Always 0 with one broker: a partition with fewer replicas than that is asked for all that it has.",
+        "Partitions led by this broker with fewer replicas in sync than min.insync.replicas: acks=all is rejected. "
+        "Always 0 with one broker: for a partition with fewer replicas, all of them suffice.",
         _is_under_min_isr,
     ),
     _replica_count_family(
@@ -146,7 +146,7 @@ REPLICATION: Final = (
     ),
     _replication_family(
         "kafka.server:type=ReplicaManager,name=FailedIsrUpdatesPerSec",
-        "Changes of in-sync replicas that the controller has refused.",
+        "Changes of in-sync replicas that the controller rejected.",
         lambda replication: replication.failed_isr_updates,
     ),
     _replication_family(
@@ -156,36 +156,36 @@ REPLICATION: Final = (
     ),
     _replication_family(
         "kafka.server:type=BrokerTopicMetrics,name=ReplicationBytesOutPerSec",
-        "Bytes of record batches given to followers.",
+        "Bytes of record batches sent to followers.",
         lambda replication: replication.bytes_out,
     ),
     _replication_family(
         "kafka.server:type=BrokerTopicMetrics,name=ReassignmentBytesInPerSec",
-        "Of the bytes copied from leaders, those of replicas that a reassignment adds.",
+        "The part of the bytes copied from leaders for replicas that a reassignment adds.",
         lambda replication: replication.reassignment_bytes_in,
     ),
     _replication_family(
         "kafka.server:type=BrokerTopicMetrics,name=ReassignmentBytesOutPerSec",
-        "Of the bytes given to followers, those for replicas that a reassignment adds.",
+        "The part of the bytes sent to followers for replicas that a reassignment adds.",
         lambda replication: replication.reassignment_bytes_out,
     ),
     _copying_family(
         "kafka.server:type=ReplicaFetcherManager,name=MaxLag",
         "Replica",
-        "The most committed records that a replica on this broker lacks. Always 0 with one broker.",
+        "The maximum number of committed records that a replica on this broker lacks. Always 0 with one broker.",
         lambda replication: replication.max_lag,
     ),
     _copying_family(
         "kafka.server:type=ReplicaFetcherManager,name=MinFetchRate",
         "Replica",
-        "Fetches in a second, over the last minute, of the fetcher of replicas that fetches least often. Always 0 with "
-        "one broker.",
+        "Fetches per second, over the last minute, of the slowest replica fetcher. Always 0 with one broker.",
         lambda replication: replication.min_fetch_rate,
     ),
     _copying_family(
         "kafka.server:type=ReplicaFetcherManager,name=FailedPartitionsCount",
         "Replica",
-        "Replicas that are not copied any more because that failed; the log says why. Always 0 with one broker.",
+        "Replicas that are no longer copied after a failure; the broker's log has the reason. Always 0 with one "
+        "broker.",
         lambda replication: replication.failed_partition_count,
     ),
     many(
@@ -200,7 +200,7 @@ REPLICATION: Final = (
     _copying_family(
         "kafka.server:type=ReplicaAlterLogDirsManager,name=MaxLag",
         "ReplicaAlterLogDirs",
-        "The most records that a replica still lacks that moves to another log directory.",
+        "The maximum number of records still missing from a replica that is moving to another log directory.",
         lambda replication: replication.max_move_lag,
     ),
 )

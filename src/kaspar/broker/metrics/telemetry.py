@@ -36,27 +36,29 @@ TELEMETRY: Final[tuple[BrokerFamily, ...]] = (
     _family(
         "instance-count",
         Kind.GAUGE,
-        "Clients that asked which metrics to push, or pushed some, and were heard of lately.",
+        "Clients that recently requested a subscription or pushed metrics.",
         lambda scrape: scrape.broker.telemetry().instance_count,
     ),
     _counted(
         "unknown-subscription-request-count",
-        "Pushes for a subscription that the client does not have, or no longer.",
+        "Pushes for an unknown or outdated subscription.",
         lambda stats: stats.unknown_subscription_requests.value,
     ),
     _counted(
-        "throttle-count", "Requests that came before their time, of all clients.", lambda stats: stats.throttled.value
+        "throttle-count", "Requests that were sent too early, over all clients.", lambda stats: stats.throttled.value
     ),
-    _counted("plugin-export-count", "Pushes that were accepted, of all clients.", lambda stats: stats.exports.value),
-    _counted("plugin-error-count", "Pushes that could not be read, of all clients.", lambda stats: stats.errors.value),
+    _counted("plugin-export-count", "Accepted pushes, over all clients.", lambda stats: stats.exports.value),
+    _counted(
+        "plugin-error-count", "Pushes that could not be read, over all clients.", lambda stats: stats.errors.value
+    ),
     _export_time(
         "plugin-export-time-avg",
-        "How long it took to read a push on average, in the last one to two minutes, in ms.",
+        "The average time to read a push in the last one to two minutes, in ms.",
         lambda stats: stats.export_time.distribution().mean(),
     ),
     _export_time(
         "plugin-export-time-max",
-        "The longest that it took in the last one to two minutes, in ms.",
+        "The maximum time to read a push in the last one to two minutes, in ms.",
         lambda stats: stats.export_time.distribution().maximum(),
     ),
     Family(

@@ -8,10 +8,10 @@ from typing import Final
 
 # Each attribute of TopicMetrics, and the name Kafka has for it.
 TOPIC_COUNTERS: Final = {
-    "messages_in": ("MessagesInPerSec", "Records that producers wrote, duplicates of a retry included."),
+    "messages_in": ("MessagesInPerSec", "Records that producers wrote, including duplicates of retries."),
     "bytes_in": ("BytesInPerSec", "Bytes of record batches that producers wrote, as they sent them."),
-    "bytes_out": ("BytesOutPerSec", "Bytes of record batches given to consumers."),
-    "bytes_rejected": ("BytesRejectedPerSec", "Bytes of record batches refused for max.message.bytes."),
+    "bytes_out": ("BytesOutPerSec", "Bytes of record batches sent to consumers."),
+    "bytes_rejected": ("BytesRejectedPerSec", "Bytes of record batches rejected because of max.message.bytes."),
     "total_produce_requests": (
         "TotalProduceRequestsPerSec",
         "Partitions of this broker that produce requests wrote or tried to write to.",
@@ -36,17 +36,20 @@ TOPIC_COUNTERS: Final = {
     ),
     "no_key_compacted_topic_records": (
         "NoKeyCompactedTopicRecordsPerSec",
-        "Records refused because they have no key and their topic is compacted.",
+        "Records rejected because they have no key and their topic is compacted.",
     ),
     "invalid_magic_number_records": (
         "InvalidMagicNumberRecordsPerSec",
-        "Always 0, as in Apache Kafka 4: batches of another format are refused before a log looks at them.",
+        "Always 0, as in Apache Kafka 4: batches of another format are rejected before they reach a log.",
     ),
-    "invalid_message_crc_records": ("InvalidMessageCrcRecordsPerSec", "Batches refused because their CRC is wrong."),
+    "invalid_message_crc_records": (
+        "InvalidMessageCrcRecordsPerSec",
+        "Batches rejected because their CRC does not match.",
+    ),
     "invalid_offset_or_sequence_records": (
         "InvalidOffsetOrSequenceRecordsPerSec",
-        "Batches refused because their offsets contradict the number of their records, because they have a producer "
-        "id and no sequence number, or because they are control batches.",
+        "Batches rejected because their offsets contradict their record count, because they have a producer id but "
+        "no sequence number, or because they are control batches.",
     ),
 }
 

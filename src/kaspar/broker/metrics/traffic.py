@@ -20,14 +20,14 @@ def _topic_family(counter: str, kafka_name: str, text: str) -> BrokerFamily:
             yield label_text, getattr(metrics, counter)
 
     mbean = f"kafka.server:type=BrokerTopicMetrics,name={kafka_name}"
-    return many(mbean, f"{text} Without a topic label: of all topics, deleted ones included.", ("topic",), read)
+    return many(mbean, f"{text} Without a topic label: over all topics, including deleted ones.", ("topic",), read)
 
 
 TOPICS: Final[tuple[BrokerFamily, ...]] = (
     *(_topic_family(counter, kafka_name, text) for counter, (kafka_name, text) in TOPIC_COUNTERS.items()),
     one(
         "kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec",
-        "Always 0, as in Apache Kafka 4: consumers get records in the one format that there is.",
+        "Always 0, as in Apache Kafka 4: there is only one record format.",
         lambda _: 0,
     ),
 )
@@ -41,7 +41,7 @@ _REQUEST_TIME_HELP: Final = {
     "ThrottleTimeMs": "How long clients were throttled after requests, in ms, because of a quota.",
     "ResponseQueueTimeMs": "Always 0: waits for an earlier response on the connection are not measured separately.",
     "ResponseSendTimeMs": "Always 0: handing a response to the socket is part of the local time.",
-    "TotalTimeMs": "How long requests took in all, in ms.",
+    "TotalTimeMs": "The total time of requests, in ms.",
 }
 
 
@@ -90,7 +90,7 @@ REQUESTS: Final = (
     Family(
         "kafka_network_requestmetrics_totaltimems_max",
         Kind.GAUGE,
-        "The longest that a request took in all, in ms, over the last one to two minutes.",
+        "The maximum total time of a request in the last one to two minutes, in ms.",
         lambda scrape: (
             (labels(request=request.name), request.times["TotalTimeMs"].maximum() * 1000) for request in scrape.requests
         ),
@@ -112,8 +112,8 @@ def _idle(scrape: Scrape) -> float:
 
 
 _IDLE_HELP: Final = (
-    "Which part of the last minute, 0 to 1, the event loop's thread used no CPU. "
-    "That thread does all network and request work."
+    "The fraction of the last minute, 0 to 1, in which the event loop's thread used no CPU. That thread does all "
+    "network and request work."
 )
 _NETWORK_IDLE: Final = "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent"
 _HANDLER_IDLE: Final = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
@@ -121,7 +121,7 @@ _HANDLER_IDLE: Final = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHa
 CONNECTIONS: Final[tuple[BrokerFamily, ...]] = (
     one(
         "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
-        "Connections closed because their client did not authenticate again in time (KIP-368), on all listeners.",
+        "Connections closed because their client did not re-authenticate in time (KIP-368), on all listeners.",
         lambda scrape: sum(listener.authentication.expired for listener in scrape.broker.listeners()),
     ),
     listener_family(
@@ -154,15 +154,15 @@ CONNECTIONS: Final[tuple[BrokerFamily, ...]] = (
     listener_family(
         "kaspar_connections_rejected_total",
         Kind.COUNTER,
-        "Connections refused because of max.connections.per.ip, or the quota of their address.",
+        "Connections rejected because of max.connections.per.ip or the quota of their address.",
         lambda listener: listener.rejected,
     ),
     listener_family(
-        "kaspar_connections_of_strangers_closed_total",
+        "kaspar_unidentified_connections_closed_total",
         Kind.COUNTER,
-        "Connections closed because their client did not authenticate or send a request in time, or there were too "
-        "many of them.",
-        lambda listener: listener.strangers_closed,
+        "Connections closed because their client did not authenticate or send a request in time, or because there "
+        "were too many such connections.",
+        lambda listener: listener.unidentified_closed,
     ),
     own(
         "kaspar_malformed_requests_total",
@@ -176,22 +176,22 @@ CONNECTIONS: Final[tuple[BrokerFamily, ...]] = (
     one(_HANDLER_IDLE, _IDLE_HELP, _idle, name="kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"),
     one(
         "kafka.network:type=RequestChannel,name=RequestQueueSize",
-        "Requests that have been received and are not being worked on yet.",
+        "Requests that have been received but not processed yet.",
         lambda scrape: scrape.broker.request_queue_size(),
     ),
     one(
         "kafka.network:type=RequestChannel,name=ResponseQueueSize",
-        "Responses that are ready and wait for an earlier one on their connection.",
+        "Responses that are ready but waiting for an earlier one on their connection.",
         lambda scrape: scrape.broker.response_queue_size(),
     ),
     one(
         "kafka.network:type=SocketServer,name=MemoryPoolUsed",
-        "Bytes held by requests under way.",
+        "Bytes held by requests in progress.",
         lambda scrape: scrape.broker.memory_pool().used_bytes,
     ),
     one(
         "kafka.network:type=SocketServer,name=MemoryPoolAvailable",
-        "Bytes that requests may still take under queued.max.request.bytes; Java's largest long where it has no bound.",
+        "Bytes that requests may still use under queued.max.request.bytes; Java's largest long if it is unlimited.",
         lambda scrape: _available(scrape.broker.memory_pool().limit_bytes, scrape.broker.memory_pool().used_bytes),
     ),
 )

@@ -24,7 +24,7 @@ from kaspar.storage import Appended
 NO_ACKS: Final = 0
 LEADER_ACK: Final = 1
 ALL_ACKS: Final = -1
-ACKS_0_FAILED: Final = "a Produce request with acks=0 failed, which its client can only learn from a closed connection"
+ACKS_0_FAILED: Final = "a Produce request with acks=0 failed; its connection is closed to tell the client"
 
 
 def waits_for_commit(acks: int, partition: Partition) -> bool:

@@ -114,7 +114,9 @@ class ProduceHandler:
     def release_waiting(self) -> None:
         self._services.unverified.refuse_all()
         for delayed in tuple(self._services.waiting):
-            delayed.give_up(Refused(ErrorCode.REQUEST_TIMED_OUT, "the broker stops before the records were committed"))
+            delayed.give_up(
+                Refused(ErrorCode.REQUEST_TIMED_OUT, "the broker is stopping before the records were committed")
+            )
 
     def purgatory(self) -> Purgatory:
         waiting = tuple(self._services.waiting)

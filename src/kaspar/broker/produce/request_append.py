@@ -142,7 +142,7 @@ class RequestAppend:
             and end - start > LOW_ATTRIBUTES_AT
             and self._frame[start + LOW_ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
         ):
-            raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs version 7 of Produce or newer")
+            raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd requires Produce version 7 or newer")
 
     def _verify_later(self, target: Target, start: int, end: int) -> bool:
         """Whether a batch may be the first of its transaction here, or comes behind one that may be."""

@@ -124,16 +124,16 @@ class UnverifiedBatches:
                 continue  # the broker stops, and it was refused
             if code is ErrorCode.NONE:
                 if self._write(unverified):
-                    self._go_on(unverified)
+                    self._resume(unverified)
             else:
                 self._finish(unverified, _refusal(code, unverified.terms.support))
-                self._go_on(unverified)
+                self._resume(unverified)
 
     def _is_first(self, unverified: Unverified) -> bool:
         lane = self._lanes.get(unverified.lane)
         return lane is not None and lane.batches[0] is unverified
 
-    def _go_on(self, behind: Unverified) -> None:
+    def _resume(self, behind: Unverified) -> None:
         """With what waits behind a batch that is done."""
         key = behind.lane
         lane = self._lanes[key]
@@ -181,7 +181,7 @@ class UnverifiedBatches:
 
     def _written(self, unverified: Unverified, outcome: Written | KasparError) -> None:
         self._finish(unverified, outcome)
-        self._go_on(unverified)
+        self._resume(unverified)
 
     def _leave(self, unverified: Unverified) -> None:
         lane = self._lanes[unverified.lane]
@@ -199,7 +199,7 @@ class UnverifiedBatches:
         if self._is_first(unverified):
             self._leave(unverified)
             unverified.failed(problem)
-            self._go_on(unverified)
+            self._resume(unverified)
 
     def refuse_all(self) -> None:
         """The broker stops: what is not being written yet will not be."""

@@ -205,7 +205,7 @@ class ReplicaFetcher:
         self._rate.mark(services.clock.monotonic())
         self._session.responded(response.error_code, response.session_id)
         if response.error_code != ErrorCode.NONE:
-            log.info("a fetch was refused", leader=self.leader, reason=ErrorCode(response.error_code).name)
+            log.info("a fetch was rejected", leader=self.leader, reason=ErrorCode(response.error_code).name)
             if response.error_code not in ENDED_SESSION:
                 await self._pause(config.replica_fetch_backoff_ms)
             return
@@ -233,7 +233,9 @@ class ReplicaFetcher:
                 case Verdict.DELAY:
                     self._delay(fetch, ErrorCode(result.error_code).name)
                 case Verdict.FAIL:
-                    log.info("a partition is not fetched until it has a new leader", partition=fetch.topic_partition)
+                    log.info(
+                        "a partition will not be fetched until it has a new leader", partition=fetch.topic_partition
+                    )
                 case _:
                     pass
         if to_sync:
@@ -242,7 +244,7 @@ class ReplicaFetcher:
     def _delay(self, fetch: PartitionFetch, reason: str) -> None:
         backoff_ms = self._services.settings.config.replica_fetch_backoff_ms
         fetch.delay(self._services.steady_ms(), backoff_ms)
-        log.debug("a partition is fetched again later", partition=fetch.topic_partition, reason=reason)
+        log.debug("fetching a partition will be retried", partition=fetch.topic_partition, reason=reason)
 
     async def _sync(self, fetches: list[PartitionFetch]) -> None:
         partitions = {fetch: self._partitions[fetch.key] for fetch in fetches if fetch in self._fetches}
@@ -268,7 +270,7 @@ class ReplicaFetcher:
             fetch.has_failed = True
             self._services.failures.log_directory_failed(failure)
         except UnexpectedAppendOffset as problem:
-            log.error("a partition is not fetched any more", partition=fetch.topic_partition, reason=str(problem))
+            log.error("a partition is no longer fetched", partition=fetch.topic_partition, reason=str(problem))
             fetch.has_failed = True
         except KasparError as problem:  # no space, or bytes that are damaged: another fetch may succeed
             log.warning("fetched records were not appended", partition=fetch.topic_partition, reason=str(problem))
@@ -303,7 +305,7 @@ class ReplicaFetcher:
                 raise
             await self._truncate({fetch: problem.first_offset}, fully=True)
             if one.truncation_due:
-                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "its log could not start there yet") from problem
+                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "its log cannot start there yet") from problem
             return check()
 
     # -- truncation ----------------------------------------------------------------------------------------------------
@@ -317,7 +319,7 @@ class ReplicaFetcher:
             if fetch not in self._fetches:
                 continue
             if offsets is None:
-                self._delay(fetch, "the leader does not say where its log is")
+                self._delay(fetch, "the leader did not report its log offsets")
             elif (start := fetch.looked_up(*offsets)) is not None:
                 starting_anew[fetch] = start
         if starting_anew:
@@ -331,7 +333,7 @@ class ReplicaFetcher:
             targets[fetch.topic_partition] = offsets[fetch]
             partition.log.truncating = True
             log.info(
-                "a follower truncates its log",
+                "truncating the log of a follower",
                 partition=fetch.topic_partition,
                 offset=offsets[fetch],
                 log_end_offset=partition.log.log_end_offset,

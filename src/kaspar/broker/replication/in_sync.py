@@ -101,7 +101,7 @@ class AlterPartitionManager:
             outcomes = (await self._controller.commit(event)).reply
         except (KasparError, OSError) as problem:
             reason = problem.message if isinstance(problem, Refused) else str(problem)
-            log.info("in-sync replicas are not changed yet", partitions=len(sent), reason=reason)
+            log.info("in-sync replicas cannot be changed yet", partitions=len(sent), reason=reason)
             return False
         except Exception as problem:  # the edge of the task: what the leaders wait for must not be forgotten
             log.exception("in-sync replicas could not be changed because of a bug")
@@ -142,7 +142,7 @@ class AlterPartitionManager:
             return True
         self._drop(partition, proposal)
         log.info(
-            "a change of in-sync replicas was refused",
+            "a change of in-sync replicas was rejected",
             partition=partition.topic_partition,
             isr=",".join(map(str, proposal.isr)),
             reason=outcome.outcome.message or code.name,

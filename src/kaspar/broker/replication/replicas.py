@@ -164,7 +164,7 @@ class Replicas:
             if isinstance(failure, StorageFailure):
                 self._failures.log_directory_failed(failure)
             elif failure is not None:
-                log.warning("a leader cannot take records yet", partition=topic_partition, reason=failure.message)
+                log.warning("a leader cannot accept records yet", partition=topic_partition, reason=failure.message)
                 self._half_truncated.add(partition)
 
     def drop(self, partitions: Iterable[Partition]) -> None:

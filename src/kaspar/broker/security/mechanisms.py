@@ -56,7 +56,7 @@ def _new_server(settings: BrokerSettings, listener: str, mechanism: str, credent
     if mechanism == GSSAPI:
         return _new_gssapi_server(settings, listener)
     supported = ", ".join((PLAIN, *HASHES, OAUTHBEARER, GSSAPI))
-    raise InvalidSetting(f"sasl.enabled.mechanisms contains {mechanism}; {supported} are supported")
+    raise InvalidSetting(f"sasl.enabled.mechanisms contains {mechanism}; supported: {supported}")
 
 
 def _new_gssapi_server(settings: BrokerSettings, listener: str) -> NewServer:

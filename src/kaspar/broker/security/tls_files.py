@@ -54,7 +54,7 @@ class TlsFiles:
         self._seen = _state_of(self._settings)  # a file that cannot be used is tried once
         try:
             self.replace(self._settings, self._client_auth)
-            log.info("key and trust stores were read again", listener=self._listener)
+            log.info("reloaded key and trust stores", listener=self._listener)
         except InvalidSetting as problem:
             log.warning("changed key or trust stores cannot be used", listener=self._listener, problem=str(problem))
 
@@ -81,7 +81,8 @@ def _check_same_owner(settings: Mapping[str, str], old: x509.Certificate | None,
         return
     if old.subject != new.subject and not _is_true(settings, "ssl.allow.dn.changes"):
         raise InvalidSetting(
-            "the new certificate has another distinguished name than the old one: ssl.allow.dn.changes=true allows it"
+            "the distinguished name of the new certificate differs from the old one: ssl.allow.dn.changes=true "
+            "allows it"
         )
     if not _alternative_names(old) <= _alternative_names(new) and not _is_true(settings, "ssl.allow.san.changes"):
         raise InvalidSetting(

@@ -69,7 +69,7 @@ class ClientInstance:
         """Raises Refused if it may not push this, or not now."""
         try:
             if self.terminating:
-                raise Refused(ErrorCode.INVALID_REQUEST, "the last push of a terminating client was before")
+                raise Refused(ErrorCode.INVALID_REQUEST, "the client has already sent its terminating push")
             if not self._may_push(now_ms) and not terminating:
                 raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "before the next push interval")
             if subscription_id != self.subscribed.id:

@@ -36,7 +36,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         elif wire_type == _FIXED32:
             size = 4
         else:
-            raise MalformedBytes(f"protobuf has no wire type {wire_type} here")
+            raise MalformedBytes(f"unsupported protobuf wire type {wire_type}")
         if size > end - position:
             raise MalformedBytes("a protobuf field is longer than its message")
         yield tag >> 3, message[position : position + size]
@@ -47,7 +47,7 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
     """The number, and where it ends."""
     read = read_uvarint(message, position, _MAX_VARINT_BYTES)
     if read is None:
-        raise MalformedBytes("a protobuf number does not end")
+        raise MalformedBytes("a protobuf varint is not terminated")
     number, position = read
     return number & 0xFFFF_FFFF_FFFF_FFFF, position
 
@@ -66,7 +66,7 @@ def number_in(message: bytes, number: int) -> int:
 
 def octets_of(value: Value) -> bytes:
     if isinstance(value, int):
-        raise MalformedBytes("a protobuf number stands where a message should")
+        raise MalformedBytes("a protobuf number was found instead of a message")
     return value
 
 

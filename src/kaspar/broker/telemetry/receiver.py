@@ -96,7 +96,7 @@ class TelemetryReceiver:
             return
         self._warned = now
         log.warning(
-            "metrics that a client pushed are left out",
+            "dropped metrics that a client pushed",
             client=(client.attributes.client_id or "")[:64],
             left_out=left_out,
             series=self._series_count,
@@ -115,7 +115,7 @@ def _read(
         for chunk in inflate(codec, metrics):
             inflated += chunk
             if len(inflated) > max_bytes:
-                raise Refused(ErrorCode.TELEMETRY_TOO_LARGE, f"it inflates to more than {max_bytes} bytes")
+                raise Refused(ErrorCode.TELEMETRY_TOO_LARGE, f"it decompresses to more than {max_bytes} bytes")
     except Refused as refusal:
         if refusal.code is ErrorCode.TELEMETRY_TOO_LARGE:
             raise

@@ -98,7 +98,7 @@ class Telemetry:
             self._timers.cancel(self._expired, each)
             self._receiver.forget(each)
         if client.attributes.principal != str(context.principal):
-            raise Refused(ErrorCode.INVALID_REQUEST, "the client instance id is another principal's")
+            raise Refused(ErrorCode.INVALID_REQUEST, "the client instance id belongs to another principal")
         self._timers.set(self._expired, client_instance_id, self._timers.now_ms() + client.expires_after_ms)
         client.connection = context.client
         context.client.on_disconnect = functools.partial(self._disconnected, client, context.client)

@@ -1,1 +1,1 @@
-"""`kaspar bench`: how fast a cluster is, as tables. Its loads are those of Kafka's perf commands."""
+"""`kaspar bench`: performance of a cluster, as tables. The loads are those of Kafka's perf commands."""

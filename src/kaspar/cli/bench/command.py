@@ -1,4 +1,4 @@
-"""`kaspar bench`: how fast a cluster writes, reads, and passes a record on."""
+"""`kaspar bench`: measures produce, consume and end-to-end performance."""
 
 import contextlib
 import random
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = """\
 examples:
   kaspar bench produce perf --create                     a million records of 100 bytes, as fast as possible
-  kaspar bench consume perf                              reads all of them
+  kaspar bench consume perf                              reads them all
   kaspar bench latency perf                              from the producer to a consumer, one record at a time
 
 The loads are those of kafka-producer-perf-test, kafka-consumer-perf-test and kafka-e2e-latency.
@@ -49,14 +49,19 @@ examples:
 
 @click.group("bench", cls=Group, epilog=_EXAMPLES)
 def command() -> None:
-    """Measure a cluster: records and bytes a second, and latencies. It writes to and reads from a topic that you name;
-    use one of its own, since the records are random letters."""
+    """Measure a cluster: records and bytes per second, and latencies. Use a dedicated topic: the records written to it
+    are random letters."""
 
 
 @command.command("produce", epilog=_PRODUCE_EXAMPLES)
 @click.argument("topic", shell_complete=complete_topics)
 @click.option(
-    "-n", "--records", type=click.IntRange(min=1), default=1_000_000, metavar="N", help="How many (default: 1000000)."
+    "-n",
+    "--records",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    metavar="N",
+    help="Number of records (default: 1000000).",
 )
 @click.option(
     "--size", type=click.IntRange(min=1), default=100, metavar="BYTES", help="The size of a value (default: 100)."
@@ -65,20 +70,20 @@ def command() -> None:
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Records a second (default: as many as possible; latencies then are those of full buffers).",
+    help="Records per second (default: unlimited; latencies then include queueing in full buffers).",
 )
 @click.option(
     "-z",
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
-    help="How batches are compressed (default: none).",
+    help="Compression of batches (default: none).",
 )
 @click.option(
     "--acks",
     type=click.Choice(["all", "1", "0"]),
     default="all",
-    help="Which replicas must have a record (default: all).",
+    help="Required acknowledgements (default: all).",
 )
 @click.option("--create", is_flag=True, help="Create the topic if it does not exist.")
 @common_options
@@ -92,7 +97,7 @@ def produce_command(
     acks: str,
     create: bool,
 ) -> None:
-    """Write records of random letters, and measure the rate and how long each record took."""
+    """Write records of random letters; measure the rate and the latency of each record."""
     from kaspar.cli.bench.loads import produce
     from kaspar.cli.topic_creation import ensure_topic
 
@@ -106,12 +111,12 @@ def produce_command(
 
 @command.command("consume", epilog=_CONSUME_EXAMPLES)
 @click.argument("topic", shell_complete=complete_topics)
-@click.option("-n", "--records", type=click.IntRange(min=1), metavar="N", help="How many (default: all there are).")
+@click.option("-n", "--records", type=click.IntRange(min=1), metavar="N", help="Number of records (default: all).")
 @click.option(
     "--isolation",
     type=click.Choice(["committed", "uncommitted"]),
     default="uncommitted",
-    help="Whether records of open and aborted transactions are left out (default: uncommitted: they are read).",
+    help="Isolation level (default: uncommitted).",
 )
 @click.option(
     "--timeout",
@@ -119,11 +124,11 @@ def produce_command(
     type=click.FloatRange(min=0, min_open=True),
     default=10.0,
     metavar="SECONDS",
-    help="End after so long without records (default: 10).",
+    help="Stop after this time without records (default: 10).",
 )
 @common_options
 def consume_command(session: Session, topic: str, records: int | None, isolation: str, timeout_s: float) -> int:
-    """Read records from the start of a topic, and measure the rate."""
+    """Read a topic from the start and measure the rate."""
     from kaspar.cli.bench.loads import consume
     from kaspar.cli.topic_lookup import existing_topics, partitions_of
 
@@ -144,7 +149,7 @@ def consume_command(session: Session, topic: str, records: int | None, isolation
     _show(session, measured)
     if not measured.is_complete:
         print(
-            f"kaspar: only {measured.throughput.records:,} of {records:,} records came within {timeout_s:g} s",
+            f"kaspar: received only {measured.throughput.records:,} of {records:,} records within {timeout_s:g} s",
             file=sys.stderr,
         )
         return FAILED
@@ -154,19 +159,19 @@ def consume_command(session: Session, topic: str, records: int | None, isolation
 @command.command("latency", epilog=_LATENCY_EXAMPLES)
 @click.argument("topic", shell_complete=complete_topics)
 @click.option(
-    "-n", "--records", type=click.IntRange(min=1), default=1_000, metavar="N", help="How many (default: 1000)."
+    "-n", "--records", type=click.IntRange(min=1), default=1_000, metavar="N", help="Number of records (default: 1000)."
 )
 @click.option(
     "--size", type=click.IntRange(min=1), default=100, metavar="BYTES", help="The size of a value (default: 100)."
 )
 @click.option(
-    "--acks", type=click.Choice(["all", "1"]), default="all", help="Which replicas must have a record (default: all)."
+    "--acks", type=click.Choice(["all", "1"]), default="all", help="Required acknowledgements (default: all)."
 )
 @click.option("--create", is_flag=True, help="Create the topic if it does not exist.")
 @common_options
 def latency_command(session: Session, topic: str, records: int, size: int, acks: str, create: bool) -> None:
-    """Write a record and read it back, one at a time, and measure how long that takes. Nobody else may write to the
-    topic meanwhile."""
+    """Write records and read them back, one at a time, and measure the end-to-end latency. Nothing else may write to
+    the topic during the test."""
     from kaspar.cli.bench.loads import pass_on
     from kaspar.cli.topic_creation import ensure_topic
 

@@ -1,1 +1,1 @@
-"""`kaspar consume`: where it begins and ends, which records it prints, and how."""
+"""`kaspar consume`: where it starts and stops, which records it prints, and how."""

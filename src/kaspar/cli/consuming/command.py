@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = """\
 examples:
-  kaspar consume orders                                       all records, then new ones as they come; Ctrl-C ends it
+  kaspar consume orders                                       all records, then new ones as they arrive, until Ctrl-C
   kaspar consume orders --from '10 minutes ago' --until end   those of the last ten minutes
   kaspar consume orders --from -5                             the last five of each partition, then new ones
-  kaspar consume 'shop-*' -n 20 --json                        twenty records of all topics of the shop, as JSON
+  kaspar consume 'shop-*' -n 20 --json                        twenty records of all topics named shop-*, as JSON
   kaspar consume orders --where 'value["amount"] > 10 and key.startswith("a")'
   kaspar consume orders --path '$.customer.id' | sort | uniq -c
   kaspar consume orders -f '%t %p %o %k %s\\n'                 in kcat's format language
-  kaspar consume orders --group billing                       as a member of a group, which commits what was printed
+  kaspar consume orders --group billing                       as a member of a group; commits printed records
   kaspar consume orders --schema-registry http://localhost:8081    Avro, JSON Schema and Protobuf as JSON
 
 --where runs its expression as Python, with key, value (parsed if it is JSON), headers, timestamp, partition, offset and
-topic. Use only expressions that you would run as a program.
+topic. Never use an expression that you do not trust.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What to read, and where it begins and ends."""
+    """What to read, and where to start and stop."""
 
     topics: tuple[str, ...]
     position: Position
@@ -64,7 +64,7 @@ class _Choice:
 
     def check(self) -> None:
         if self.group is not None and self.partitions is not None:
-            raise WrongUsage("--partitions does not go with --group: the group decides who reads what")
+            raise WrongUsage("--partitions cannot be used with --group: the group assigns partitions")
         if self.group is not None and not isinstance(self.position, Start | End):
             raise WrongUsage(
                 "with --group, --from is start or end, for partitions without a committed offset; "
@@ -91,10 +91,10 @@ def _now() -> datetime:
     "--until",
     metavar="WHERE",
     type=Parsed("until", lambda text: parse_until(text, _now())),
-    help="End there: end, which is that of now, or a time (default in a pipe: end).",
+    help="Stop at the current end (`end`) or at a time (default in a pipe: end).",
 )
 @click.option("--follow", is_flag=True, help="Wait for new records (default on a terminal).")
-@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="End when N records are printed.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N printed records.")
 @click.option(
     "-p",
     "--partitions",
@@ -107,46 +107,53 @@ def _now() -> datetime:
     "--group",
     metavar="NAME",
     shell_complete=complete_groups,
-    help="Read as a member of this group, and commit what was printed.",
+    help="Read as a member of this group, and commit printed records.",
 )
 @click.option(
     "--isolation",
     type=click.Choice(["committed", "uncommitted"]),
     default="committed",
-    help="Whether records of open and aborted transactions are left out (default: committed: they are).",
+    help="Isolation level (default: committed).",
 )
-@click.option("--where", metavar="PYTHON", type=Parsed("where", compile_where), help="Print only what this matches.")
 @click.option(
-    "--path", metavar="JSONPATH", type=Parsed("path", parse_json_path), help="Print only this part of JSON values."
+    "--where", metavar="PYTHON", type=Parsed("where", compile_where), help="Print only records for which this is true."
+)
+@click.option(
+    "--path", metavar="JSONPATH", type=Parsed("path", parse_json_path), help="Print only this part of each JSON value."
 )
 @click.option(
     "-o",
     "--output",
     type=Words(Output),
-    help="How to print (default: pretty on a terminal, value in a pipe).",
+    help="Output format (default: pretty on a terminal, value in a pipe).",
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --output json: a JSON object on each line.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --output json: one JSON object per line.")
 @click.option(
     "-f",
     "--format",
     "format_string",
     metavar="TEXT",
     type=Parsed("format", compile_format),
-    help="As kcat's: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h headers, %S and %K sizes.",
+    help="kcat format: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h headers, %S and %K sizes.",
 )
-@click.option("--meta", is_flag=True, help="Also topic, partition, offset, timestamp; in pretty and json all details.")
-@click.option("--separator", default="\t", metavar="TEXT", help="Between the columns of a line (default: a tab).")
-@click.option("--key-type", type=Words(READABLE), default=RecordType.AUTO, help="How to read keys (default: auto).")
+@click.option(
+    "--meta", is_flag=True, help="Also print topic, partition, offset and timestamp; with pretty and json, all details."
+)
+@click.option(
+    "--separator", default="\t", metavar="TEXT", help="Separator between the columns of a line (default: a tab)."
+)
+@click.option("--key-type", type=Words(READABLE), default=RecordType.AUTO, help="Type of keys (default: auto).")
 @click.option(
     "--value-type",
     type=Words(READABLE),
     default=RecordType.AUTO,
-    help="How to read values (default: auto, which is JSON if it parses, otherwise text, otherwise bytes).",
+    help="Type of values (default: auto, which is JSON if it parses, otherwise text, otherwise bytes).",
 )
 @click.option(
     "--schema-registry",
     metavar="URL",
-    help="Read keys and values by the schemas of this registry: Avro, JSON Schema and Protobuf are printed as JSON.",
+    help="Decode keys and values with the schemas of this registry: Avro, JSON Schema and Protobuf are printed as "
+    "JSON.",
 )
 @click.option("--no-color", is_flag=True, help="No colours, as NO_COLOR=1 in the environment.")
 @cluster_options
@@ -174,10 +181,10 @@ def command(
 ) -> int:
     """Print records of topics: by name, or by a pattern such as 'shop-*' or '^shop-[0-9]+$'.
 
-    On a terminal it goes on with new records until Ctrl-C; in a pipe it ends with the last record there is.
+    On a terminal it continues with new records until Ctrl-C; in a pipe it stops at the current end.
     """
     if follow and until is not None:
-        raise WrongUsage("--follow and --until do not go together")
+        raise WrongUsage("--follow and --until cannot be combined")
     if until is None and not follow and not sys.stdout.isatty():
         until = End()
     choice = _Choice(topics, position, until, partitions, group, isolation == "committed")
@@ -214,7 +221,7 @@ def _shown(
     no_color: bool,
 ) -> Show:
     if sum(each is not None for each in (output, format_string, path)) > 1:
-        raise WrongUsage("only one of --output (or --json), --format and --path can say how to print")
+        raise WrongUsage("only one of --output (or --json), --format and --path can be given")
     if format_string is not None:
         return format_string
     if path is not None:

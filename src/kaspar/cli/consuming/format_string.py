@@ -1,4 +1,4 @@
-"""`--format`: how a record is printed, in the language of kcat's option -f.
+"""`--format`: how a record is printed, in the format language of kcat's option -f.
 
 %s value     %S its length, -1 if null     %R its length as 4 big-endian bytes
 %k key       %K its length, -1 if null     %T timestamp in milliseconds
@@ -47,7 +47,7 @@ def compile_format(text: str) -> Callable[[ReadRecord], bytes]:
     while position < len(text):
         match = _PIECES.match(text, position)
         if match is None:
-            raise ValueError(f"'{text}' ends with '{text[position]}', which says nothing: write it twice")
+            raise ValueError(f"'{text}' ends with an incomplete '{text[position]}': write it twice for a literal one")
         pieces.append(_piece(match))
         position = match.end()
     return lambda record: b"".join(each if isinstance(each, bytes) else each(record) for each in pieces)
@@ -56,12 +56,12 @@ def compile_format(text: str) -> Callable[[ReadRecord], bytes]:
 def _piece(match: re.Match[str]) -> Callable[[ReadRecord], bytes] | bytes:
     if (code := match["code"]) is not None:
         if code not in _CODES:
-            raise ValueError(f"'%{code}' stands for nothing: there are {' '.join(f'%{each}' for each in _CODES)}")
+            raise ValueError(f"unknown format code '%{code}'; valid codes: {' '.join(f'%{each}' for each in _CODES)}")
         return _CODES[code]
     if match["hex"] is not None:
         return bytes.fromhex(match["hex"])
     if (escape := match["escape"]) is not None:
         if escape not in _ESCAPES:
-            raise ValueError(f"'\\{escape}' stands for nothing: there are \\n \\r \\t \\\\ \\0 and \\xNN")
+            raise ValueError(f"'\\{escape}' is not a valid escape; valid escapes: \\n \\r \\t \\\\ \\0 and \\xNN")
         return _ESCAPES[escape]
     return match["text"].encode()

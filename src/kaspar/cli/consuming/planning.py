@@ -1,4 +1,4 @@
-"""The offsets at which `kaspar consume` begins and ends, looked up in the cluster once, when it starts."""
+"""The offsets at which `kaspar consume` starts and stops, looked up in the cluster once, when it starts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where `kaspar consume` begins (`--from`) and ends (`--until`)."""
+"""Where `kaspar consume` starts (`--from`) and stops (`--until`)."""
 
 from dataclasses import dataclass
 from datetime import datetime

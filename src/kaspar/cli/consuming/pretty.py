@@ -1,6 +1,6 @@
-"""A record for people: where it is, when it was written, its key and its value, in colours on a terminal.
+"""A record in human-readable form: position, timestamp, key and value, in colours on a terminal.
 
-What records contain never reaches the terminal as it is: control characters are escaped.
+Record contents are never printed raw: control characters are escaped.
 """
 
 import re

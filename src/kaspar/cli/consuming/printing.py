@@ -1,4 +1,4 @@
-"""Prints the records that were asked for, and keeps what the end of the command has to report."""
+"""Prints the selected records, and collects what the command reports at its end."""
 
 import select
 import sys
@@ -24,7 +24,7 @@ class Printer:
     key_type: RecordType = RecordType.AUTO
     value_type: RecordType = RecordType.AUTO
     decode: Callable[[RawRecord], RawRecord] | None = None
-    """What a record is before it is read by its types. Raises CannotRead."""
+    """Transforms a record before its key and value are decoded. Raises CannotRead."""
     out: BinaryIO = field(default_factory=lambda: sys.stdout.buffer)
     printed: int = 0
     unreadable: int = 0
@@ -35,7 +35,7 @@ class Printer:
         return self.limit is not None and self.printed >= self.limit
 
     def print(self, raw: RawRecord) -> None:
-        """Nothing if the record does not match. One that is not of the type is reported at once."""
+        """Prints nothing if the record does not match. One that cannot be decoded is reported at once."""
         try:
             decoded = raw if self.decode is None else self.decode(raw)
             record = ReadRecord(decoded, self.key_type, self.value_type)
@@ -56,7 +56,7 @@ class Printer:
         self.out.flush()
 
     def check_reader(self) -> None:
-        """Raise BrokenPipeError if nobody reads the output any more, which a write would find out only with the next
+        """Raise BrokenPipeError if the reader of the output is gone, which a write would detect only with the next
         record."""
         if self._reader is None:
             self._reader = select.poll()
@@ -65,13 +65,13 @@ class Printer:
             raise BrokenPipeError
 
     def report(self) -> int:
-        """Say on standard error what was left out, and why. Returns the exit code."""
+        """Report on standard error what was skipped, and why. Returns the exit code."""
         if self.where is not None and self.where.failures:
             print(
-                f"kaspar: --where did not fit {self.where.failures} records, which were left out; the first was "
+                f"kaspar: --where failed on {self.where.failures} records, which were skipped; the first was "
                 f"{self.where.first_failure}",
                 file=sys.stderr,
             )
         if self.unreadable > _MAX_UNREADABLE_SHOWN:
-            print(f"kaspar: {self.unreadable} records could not be read as asked for", file=sys.stderr)
+            print(f"kaspar: {self.unreadable} records could not be decoded", file=sys.stderr)
         return FAILED if self.unreadable else 0

@@ -1,7 +1,7 @@
 """`--where`: a Python expression that says which records are printed.
 
-It is compiled once, and runs with the rights of the user who typed it, as any Python program does: it is no language
-for expressions of strangers.
+It is compiled once, and runs with the rights of the user who typed it, as any Python program does: untrusted
+expressions must not be passed to it.
 """
 
 import ast
@@ -55,7 +55,7 @@ class Where:
 
 
 def compile_where(text: str) -> Where:
-    """Raises ValueError with a sentence if it is no expression, or has names that records do not have."""
+    """Raises ValueError with a sentence if it is not an expression, or uses names that records do not have."""
     try:
         tree = ast.parse(text.strip(), filename="--where", mode="eval")
         code = compile(tree, "--where", "eval")
@@ -74,5 +74,5 @@ def _check_names(tree: ast.Expression) -> None:
     for node in names:
         if node.id not in known and not hasattr(builtins, node.id):
             near = difflib.get_close_matches(node.id, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
+            hint = f"did you mean {near[0]}?" if near else f"valid names: {', '.join(NAMES)}"
             raise ValueError(f"a record has no '{node.id}': {hint}")

@@ -33,13 +33,13 @@ examples:
   kaspar produce users -k alice --value '{"age": 30}'         one record
   kaspar produce users -k alice --value '' --tombstone        one that deletes alice from a compacted topic
   kaspar produce users people.csv --key-field id              a JSON object for each row, its id as the key
-  kaspar produce users people.json --key-field '$.name.last'  JSON: a value a line, or an array
+  kaspar produce users people.json --key-field '$.name.last'  JSON: one value per line, or an array
   kaspar produce notes --key-separator : < notes.txt          lines such as alice:hello
-  kaspar consume a --json --until end | kaspar produce b --input records     copies records with keys and headers
+  kaspar consume a --json --until end | kaspar produce b --input records     copy records with keys and headers
   kaspar produce orders --rate 100 --count 1000 --seed 7 --key '{{choice a b c}}' \\
       --template '{"user": "{{name}}", "amount": {{float 1 100}}, "at": "{{now}}"}'
 
-'kaspar produce --template-words' lists what may stand between {{ and }}.
+'kaspar produce --template-words' lists the placeholders.
 """
 
 
@@ -54,7 +54,7 @@ def _words(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _template(text: str) -> Template:
-    """@FILE stands for what is in the file."""
+    """@FILE stands for the contents of the file."""
     if not text.startswith("@"):
         return parse_template(text)
     try:
@@ -72,27 +72,27 @@ def _template(text: str) -> Template:
     "--input",
     "form",
     type=Words(InputFormat),
-    help="What is read: lines, json (a value a line, or an array), csv (with a header row), records (as 'kaspar "
-    "consume --json' prints them), whole (each file is a record). Default: by the name of the file, or lines.",
+    help="Input format: lines, json (one value per line, or an array), csv (with a header row), records (as 'kaspar "
+    "consume --json' prints them), whole (each file is a record). Default: by the file name, or lines.",
 )
-@click.option("--value", metavar="TEXT", help="Write one record with this value, and read nothing.")
-@click.option("-k", "--key", metavar="TEXT", help="The key of all records; with --template a template, too.")
-@click.option("--key-separator", metavar="TEXT", help="Ends the key of each line.")
-@click.option("--key-field", metavar="FIELD", help="The column, field or JSON path that is the key.")
+@click.option("--value", metavar="TEXT", help="Write one record with this value instead of reading input.")
+@click.option("-k", "--key", metavar="TEXT", help="The key of all records; with --template, also a template.")
+@click.option("--key-separator", metavar="TEXT", help="Separates the key from the value in each line.")
+@click.option("--key-field", metavar="FIELD", help="The column, field or JSON path to use as the key.")
 @click.option(
-    "--value-field", metavar="FIELD", help="The column, field or JSON path that is the value, instead of all."
+    "--value-field", metavar="FIELD", help="The column, field or JSON path to use as the value (default: everything)."
 )
 @click.option(
     "--key-type",
     type=Words(WRITABLE),
     default=RecordType.STRING,
-    help="How to write keys (default: string).",
+    help="Type of keys (default: string).",
 )
 @click.option(
     "--value-type",
     type=Words(WRITABLE),
     default=RecordType.STRING,
-    help="How to write values (default: string).",
+    help="Type of values (default: string).",
 )
 @click.option(
     "-H",
@@ -101,7 +101,7 @@ def _template(text: str) -> Template:
     multiple=True,
     metavar="NAME=VALUE",
     type=Parsed("header", parse_header),
-    help="A header of all records; may be repeated.",
+    help="A header for all records; may be repeated.",
 )
 @click.option(
     "-p",
@@ -115,16 +115,16 @@ def _template(text: str) -> Template:
     "timestamp_ms",
     metavar="TIME",
     type=Parsed("time", lambda text: parse_time(text, datetime.now().astimezone())),
-    help="The time of all records: '1 hour ago', 2026-11-17T10:00, milliseconds since 1970 (default: now).",
+    help="The timestamp of all records: '1 hour ago', 2026-11-17T10:00, milliseconds since 1970 (default: now).",
 )
-@click.option("--tombstone", "tombstones", is_flag=True, help="Write an empty value, or null of JSON, as null.")
-@click.option("--delimiter", default=",", metavar="CHAR", help="Between the cells of CSV (default: a comma).")
-@click.option("--numbers", is_flag=True, help="Make numbers of CSV cells that look like numbers.")
+@click.option("--tombstone", "tombstones", is_flag=True, help="Write an empty value or a JSON null as a tombstone.")
+@click.option("--delimiter", default=",", metavar="CHAR", help="Delimiter of CSV cells (default: a comma).")
+@click.option("--numbers", is_flag=True, help="Parse numeric CSV cells as numbers.")
 @click.option(
     "--template",
     metavar="TEXT|@FILE",
     type=Parsed("template", _template),
-    help="Make values of this text, whose {{words}} are drawn for each record.",
+    help="Generate values from this template; {{placeholders}} are filled per record.",
 )
 @click.option(
     "--template-words",
@@ -132,24 +132,26 @@ def _template(text: str) -> Template:
     is_eager=True,
     expose_value=False,
     callback=_words,
-    help="List these words, and end.",
+    help="List the placeholders and exit.",
 )
-@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="End when N records are written.")
+@click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="So many records a second at most."
+    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Maximum number of records per second."
 )
-@click.option("--seed", type=int, metavar="N", help="Repeat what a template draws.")
+@click.option(
+    "--seed", type=int, metavar="N", help="Seed for the template's random values; the same seed repeats them."
+)
 @click.option(
     "-z",
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    help="How batches are compressed (default: none).",
+    help="Compression of batches (default: none).",
 )
-@click.option("--acks", type=click.Choice(["all", "1", "0"]), help="Which replicas must have a record (default: all).")
+@click.option("--acks", type=click.Choice(["all", "1", "0"]), help="Required acknowledgements (default: all).")
 @click.option("--create", is_flag=True, help="Create the topic if it does not exist.")
-@click.option("-v", "--verbose", is_flag=True, help="Print where each record went: topic/partition@offset.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the position of each record: topic/partition@offset.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as JSON on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on standard output.")
 @cluster_options
 def command(
     session: Session,
@@ -182,14 +184,14 @@ def command(
 ) -> int:
     """Write records to a topic: from files, standard input or a template.
 
-    A record that fails is reported with its line, the others are written, and the exit code is 1.
+    A record that fails is reported with its line; the others are still written, and the exit code is 1.
     """
     if len(delimiter) != 1:
-        raise WrongUsage("--delimiter is one character")
+        raise WrongUsage("--delimiter must be one character")
     if sum((key is not None, key_separator is not None, key_field is not None)) > 1:
-        raise WrongUsage("only one of --key, --key-separator and --key-field can say what the key is")
+        raise WrongUsage("only one of --key, --key-separator and --key-field can be given")
     if (value is not None) + (template is not None) + bool(files) > 1:
-        raise WrongUsage("only one of files, --value and --template can say what to write")
+        raise WrongUsage("only one of files, --value and --template can be given")
     shape = Shape(
         key=key if template is None else None,
         key_separator=key_separator,

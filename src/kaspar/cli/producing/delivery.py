@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.1
 _POLL_EVERY_S: Final = 0.005
-"""How often outcomes are asked for while records are sent without a pause."""
+"""How often outcomes are polled while records are sent without a pause."""
 INTERRUPTED_FLUSH_S: Final = 5.0
-"""How long Ctrl-C waits for records that are on their way."""
+"""How long Ctrl-C waits for records in flight."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""The words of the template language: what stands between {{ and }}, each declared once.
+"""The placeholders of the template language, each declared once.
 
-A faker is made once, of its arguments, and then draws a text for every record. All chance comes from the one generator
-of the template, so a seed repeats every record; only `now` and `recent` read the clock.
+A faker is created once from its arguments and then generates a text for every record. All randomness comes from the
+template's one generator, so a seed repeats every record; only `now` and `recent` read the clock.
 """
 
 import math
@@ -62,7 +62,7 @@ _choose_from("first_name", FIRST_NAMES, "a given name")
 _choose_from("last_name", LAST_NAMES, "a family name")
 _choose_from("city", CITIES, "a city")
 _choose_from("country", COUNTRIES, "a country")
-_choose_from("product", PRODUCTS, "something a shop sells")
+_choose_from("product", PRODUCTS, "a product name")
 _choose_from("word", WORDS, "a word")
 
 
@@ -78,7 +78,7 @@ def _email() -> Fake:
     )
 
 
-@_faker("words", "COUNT", "so many words")
+@_faker("words", "COUNT", "N words")
 def _words(count: str) -> Fake:
     number = _count(count, _MOST)
     return lambda draw: " ".join(draw.rng.choice(WORDS) for _ in range(number))
@@ -89,7 +89,7 @@ def _uuid() -> Fake:
     return lambda draw: str(uuid.UUID(int=draw.rng.getrandbits(128), version=4))
 
 
-@_faker("hex", "LENGTH", "so many hexadecimal digits")
+@_faker("hex", "LENGTH", "N hexadecimal digits")
 def _hex(length: str) -> Fake:
     digits = _count(length, _MOST)
     return lambda draw: "".join(draw.rng.choices("0123456789abcdef", k=digits))
@@ -114,19 +114,19 @@ def _int(low: str, high: str) -> Fake:
     return lambda draw: str(draw.rng.randint(lowest, highest))
 
 
-@_faker("float", "LOW HIGH [DIGITS]", "a number with so many digits behind the point, or 2")
+@_faker("float", "LOW HIGH [DIGITS]", "a number with DIGITS decimal places (default: 2)")
 def _float(low: str, high: str, digits: str = "2") -> Fake:
     lowest, highest, precision = _finite(low), _finite(high), _count(digits, _MOST_DIGITS)
     return lambda draw: f"{draw.rng.uniform(lowest, highest):.{precision}f}"
 
 
-@_faker("gauss", "MEAN DEVIATION [DIGITS]", "a number of a normal distribution")
+@_faker("gauss", "MEAN DEVIATION [DIGITS]", "a normally distributed number")
 def _gauss(mean: str, deviation: str, digits: str = "2") -> Fake:
     middle, spread, precision = _finite(mean), _finite(deviation), _count(digits, _MOST_DIGITS)
     return lambda draw: f"{draw.rng.gauss(middle, spread):.{precision}f}"
 
 
-@_faker("bool", "[PROBABILITY]", "true or false; true with this probability, or 0.5")
+@_faker("bool", "[PROBABILITY]", "true or false; true with this probability (default: 0.5)")
 def _bool(probability: str = "0.5") -> Fake:
     share = float(probability)
     if not 0 <= share <= 1:
@@ -134,7 +134,7 @@ def _bool(probability: str = "0.5") -> Fake:
     return lambda draw: "true" if draw.rng.random() < share else "false"
 
 
-@_faker("choice", "WORD...", "one of these words; a word that stands twice is chosen twice as often")
+@_faker("choice", "WORD...", "one of these words; a word given twice is chosen twice as often")
 def _choice(*words: str) -> Fake:
     if not words:
         raise TypeError
@@ -165,7 +165,7 @@ def _count(text: str, most: int) -> int:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is no number of JSON")
+        raise ValueError(f"{text} is not a JSON number")
     return number
 
 

@@ -1,7 +1,7 @@
 """What `kaspar produce` reads: lines, JSON, CSV, records as `kaspar consume --output json` prints them, whole files.
 
 A reader takes the bytes of one source and yields entries, each with the place it comes from. What cannot be read is an
-entry as well, a BadEntry: the records before and behind it are produced. Bytes that are no UTF-8 are kept as they are
+entry as well, a BadEntry: the records before and behind it are produced. Bytes that are not UTF-8 are kept as they are
 (surrogateescape), so lines may have any encoding.
 """
 
@@ -35,7 +35,7 @@ class Entry:
     text: str | None
     """The value as text; None is a tombstone."""
     fields: Any = None
-    """The same value as JSON, where the format has it: --key-field looks here."""
+    """The same value as JSON, if the format has one: --key-field is resolved here."""
     key: str | None = None
     """The key, where the source has one of its own."""
 
@@ -153,7 +153,7 @@ def _read_csv(source: IO[bytes], prefix: str, delimiter: str, numbers: bool) -> 
 
 
 def _number_or_text(cell: str) -> int | float | str:
-    """A cell that a number would be written as: '007' and '+1' stay text."""
+    """Only a cell in the canonical form of a number: '007' and '+1' stay text."""
     for kind in (int, float):
         try:
             number = kind(cell)

@@ -1,4 +1,4 @@
-"""What became of the records: counted as they are delivered, and summed up at the end."""
+"""Delivery results: counted as records are delivered, and summarised at the end."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -28,11 +28,13 @@ class Report:
         self.failed += 1
         if self.failed > MAX_FAILURES_SHOWN + 1:
             return None
-        return f"{place}: {reason}" if self.failed <= MAX_FAILURES_SHOWN else "further failures are only counted"
+        return (
+            f"{place}: {reason}" if self.failed <= MAX_FAILURES_SHOWN else "further failures are counted but not shown"
+        )
 
     def summary(self, seconds: float) -> str:
         records = "1 record" if self.delivered == 1 else f"{self.delivered:,} records"
-        rate = f", {self.delivered / seconds:,.0f} a second" if self.delivered > max(1.0, seconds) else ""
+        rate = f", {self.delivered / seconds:,.0f} per second" if self.delivered > max(1.0, seconds) else ""
         failed = f"; {self.failed:,} failed" if self.failed else ""
         return f"{records} ({decimal_size(self.size)}) to {self.topic} in {seconds:.2f} s{rate}{self._spread()}{failed}"
 

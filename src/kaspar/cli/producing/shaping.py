@@ -1,4 +1,4 @@
-"""From what was read to a record that can be sent: key, value, headers, partition and timestamp by the options."""
+"""Turns input entries into records: key, value, headers, partition and timestamp from the options."""
 
 import base64
 import binascii
@@ -75,7 +75,7 @@ class Shape:
         """Of an entry as `kaspar consume --output json` prints it: what the options say wins over what it says."""
         fields = entry.fields
         if not isinstance(fields, dict) or not ({"value", "value_base64"} & fields.keys()):
-            raise ValueError('not a record: {"key": ..., "value": ..., "headers": [...]} is one')
+            raise ValueError('not a record; expected {"key": ..., "value": ..., "headers": [...]}')
         key = _printed(fields, "key", self.key_type)
         return NewRecord(
             entry.place,
@@ -102,7 +102,7 @@ def field_text(fields: Any, name: str) -> str:
         return plain_text(fields[name])
     found = parse_json_path(name).find(fields)
     if len(found) != 1:
-        raise ValueError(f"no field '{name}'" if not found else f"'{name}' leads to {len(found)} fields")
+        raise ValueError(f"no field '{name}'" if not found else f"'{name}' matches {len(found)} fields")
     return plain_text(found[0])
 
 
@@ -152,5 +152,5 @@ def parse_header(text: str) -> tuple[str, bytes | None]:
     """'name=value', or 'name' alone for a header whose value is null. Raises ValueError with a sentence."""
     name, found, value = text.partition("=")
     if not name:
-        raise ValueError(f"'{text}' is not a header: try name=value")
+        raise ValueError(f"'{text}' is not a header: use name=value")
     return _header_name(name), value.encode(errors="surrogateescape") if found else None

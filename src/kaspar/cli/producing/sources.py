@@ -70,7 +70,7 @@ def prompted() -> Source:
 
 
 def _typed_lines() -> Iterator[Entry]:
-    print("Type records, one a line; Ctrl-D ends.", file=sys.stderr)
+    print("Type records, one per line; end with Ctrl-D.", file=sys.stderr)
     number = 0
     while True:
         number += 1

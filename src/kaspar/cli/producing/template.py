@@ -1,4 +1,4 @@
-"""Templates for lively test data: text with {{fakers}}, compiled once and rendered for each record.
+"""Templates for test data: text with {{fakers}}, compiled once and rendered for each record.
 
 {"user": "{{name}}", "amount": {{float 1 100}}, "state": "{{choice paid open 'sent back'}}", "at": "{{now}}"}
 """
@@ -31,7 +31,7 @@ def parse_template(text: str) -> Template:
         position = match.end()
     rest = text[position:]
     if "{{" in rest:
-        raise ValueError(f"'{rest[rest.index('{{') :][:40]}' has no end: write }}}} behind it")
+        raise ValueError(f"'{rest[rest.index('{{') :][:40]}' is not closed: add }}}}")
     return Template(tuple(piece for piece in (*pieces, rest) if piece != ""))
 
 
@@ -43,11 +43,11 @@ def _fake(call: str) -> Fake:
     faker = FAKERS.get(name)
     if faker is None:
         near = difflib.get_close_matches(name, FAKERS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(FAKERS))}"
-        raise ValueError(f"a template has no '{name}': {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"valid names: {', '.join(sorted(FAKERS))}"
+        raise ValueError(f"unknown placeholder '{name}': {hint}")
     try:
         return faker.make(arguments)
     except (TypeError, ValueError, OverflowError) as problem:
         reason = "" if isinstance(problem, TypeError) else f": {problem}"
         usage = f"{{{{{faker.name} {faker.arguments}".rstrip() + "}}"
-        raise ValueError(f"'{{{{{call.strip()}}}}}' does not fit {usage}{reason}") from None
+        raise ValueError(f"'{{{{{call.strip()}}}}}' does not match {usage}{reason}") from None

@@ -1,4 +1,4 @@
-"""The names and words from which templates choose. All of them may stand in JSON strings and CSV cells as they are."""
+"""The names and words from which templates choose. None of them needs escaping in JSON strings or CSV cells."""
 
 from typing import Final
 

@@ -34,7 +34,7 @@ def parse_time(text: str, now: datetime) -> int:
             raise OverflowError
         return timestamp_ms
     except (ValueError, OverflowError):
-        raise ValueError(f"'{text}' is not a time: try {FORMS}") from None
+        raise ValueError(f"'{text}' is not a time: use a form such as {FORMS}") from None
 
 
 def _parse(words: str, now: datetime) -> datetime:
@@ -74,7 +74,7 @@ def parse_duration(text: str) -> timedelta:
         while position < len(words) and words[position] in " ,":
             position += 1
     if not words or position < len(words):
-        raise ValueError(f"'{text}' is not a duration: try '10 minutes', '90s' or '1h30m'")
+        raise ValueError(f"'{text}' is not a duration: use a form such as '10 minutes', '90s' or '1h30m'")
     return timedelta(seconds=seconds)
 
 

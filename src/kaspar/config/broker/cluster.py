@@ -48,14 +48,14 @@ class ClusterSettings(Settings):
         None,
         importance=Importance.LOW,
         not_honoured=NO_PLUGINS,
-        doc="A class that may refuse the creation of a topic.",
+        doc="A class that may reject the creation of a topic.",
     )
     alter_config_policy_class_name: str | None = setting(
         CLASS,
         None,
         importance=Importance.LOW,
         not_honoured=NO_PLUGINS,
-        doc="A class that may refuse a change of settings.",
+        doc="A class that may reject a change of settings.",
     )
     replica_high_watermark_checkpoint_interval_ms: int = setting(
         LONG,
@@ -74,7 +74,7 @@ class ClusterSettings(Settings):
         300,
         at_least(1),
         importance=Importance.HIGH,
-        doc="How often the controller looks for partitions not led by their preferred replica.",
+        doc="How often the controller checks for partitions not led by their preferred replica.",
     )
     controlled_shutdown_enable: bool = setting(
         BOOLEAN, True, doc="Whether a stopping broker first hands its leaderships over."

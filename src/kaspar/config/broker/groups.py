@@ -47,7 +47,7 @@ class GroupSettings(Settings):
         -1,
         at_least(-1),
         doc="How long the coordinator gathers writes. -1 adapts to the load.",
-        not_honoured="What a coordinator decides is appended at once.",
+        not_honoured="A coordinator's records are appended at once.",
     )
     group_coordinator_cached_buffer_max_bytes: int = setting(
         INT,
@@ -122,7 +122,11 @@ class GroupSettings(Settings):
         doc="How many bytes are read at once when offsets are loaded.",
     )
     offsets_retention_check_interval_ms: int = setting(
-        LONG, 10 * MINUTE_MS, at_least(1), importance=Importance.HIGH, doc="How often expired offsets are looked for."
+        LONG,
+        10 * MINUTE_MS,
+        at_least(1),
+        importance=Importance.HIGH,
+        doc="How often the broker checks for expired offsets.",
     )
     offsets_retention_minutes: int = setting(
         INT, 10_080, at_least(1), importance=Importance.HIGH, doc="How long the offsets of an empty group are kept."

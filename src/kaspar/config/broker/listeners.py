@@ -14,7 +14,7 @@ class ListenerSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.PER_BROKER,
         doc="The addresses the broker listens on: comma-separated `NAME://host:port`. An empty host listens on "
-        "every address; port 0 takes a free one. A dynamic change takes effect at the next start.",
+        "every address; port 0 chooses a free one. A dynamic change takes effect at the next start.",
     )
     advertised_listeners: tuple[str, ...] | None = setting(
         LIST,
@@ -110,7 +110,7 @@ class ListenerSettings(Settings):
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
         doc="How many new connections a second are accepted (KIP-612); further ones wait in the backlog. A listener "
-        "may have a limit of its own: `listener.name.NAME.max.connection.creation.rate`.",
+        "may have its own limit: `listener.name.NAME.max.connection.creation.rate`.",
     )
     connections_max_idle_ms: int = setting(
         LONG,

@@ -91,7 +91,7 @@ class LogSettings(Settings):
     )
     log_retention_bytes: int = topic_default(TOPIC["retention.bytes"], Importance.HIGH)
     log_retention_check_interval_ms: int = setting(
-        LONG, 5 * MINUTE_MS, at_least(1), doc="How often the broker looks for segments that retention may delete."
+        LONG, 5 * MINUTE_MS, at_least(1), doc="How often the broker checks for segments that retention may delete."
     )
     log_cleanup_policy: tuple[str, ...] = topic_default(TOPIC["cleanup.policy"])
     log_index_size_max_bytes: int = topic_default(TOPIC["segment.index.bytes"])
@@ -106,7 +106,7 @@ class LogSettings(Settings):
         "`log.flush.scheduler.interval.ms` applies.",
     )
     log_flush_scheduler_interval_ms: int = setting(
-        LONG, MAX_LONG, importance=Importance.HIGH, doc="How often the broker looks for logs that must be synced."
+        LONG, MAX_LONG, importance=Importance.HIGH, doc="How often the broker checks for logs that must be synced."
     )
     log_flush_offset_checkpoint_interval_ms: int = setting(
         INT,

@@ -11,8 +11,7 @@ class OwnSettings(Settings):
         STRING,
         "",
         doc="The `host:port` that serves `/metrics` for Prometheus, `/healthz` and `/readyz`. Without a host it is the "
-        "loopback address; `0.0.0.0` and `[::]` stand for every address. Port 0 takes a free one. Empty switches it "
-        "off.",
+        "loopback address; `0.0.0.0` and `[::]` listen on every address. Port 0 chooses a free one. Empty disables it.",
     )
     kaspar_http_tls_certificate_file: str = setting(
         STRING,
@@ -32,32 +31,33 @@ class OwnSettings(Settings):
     kaspar_http_credentials_file: str = setting(
         STRING,
         "",
-        doc="A file with who may read the HTTP pages, read again when it changes: for `basic` a line `name:password` "
+        doc="A file with the credentials for the HTTP pages, reloaded when it changes: for `basic` a line "
+        "`name:password` "
         "for each user, for `bearer` a line for each token.",
     )
     kaspar_unauthenticated_max_connections: int = setting(
         INT,
         20_000,
         at_least(1),
-        doc="How many connections the broker holds whose clients it does not know yet: they have not authenticated or, "
-        "where nobody has to, not sent a request. Beyond that the oldest of them is closed.",
+        doc="The maximum number of unidentified connections: those whose client has not authenticated or, where "
+        "authentication is off, has not sent a request. Beyond it, the oldest of them is closed.",
     )
     kaspar_unauthenticated_timeout_ms: int = setting(
         INT,
         60_000,
         at_least(1),
-        doc="How long a client may take to authenticate or, where nobody has to, to send its first request. Then its "
-        "connection is closed.",
+        doc="How long a client may take to authenticate or, where authentication is off, to send its first request. "
+        "After that its connection is closed.",
     )
     kaspar_telemetry_max_series: int = setting(
         INT,
         100_000,
         at_least(0),
-        doc="How many series of metrics that clients push (KIP-714) the broker keeps and shows. What is more is left "
-        "out, and the log says so.",
+        doc="The maximum number of series of metrics pushed by clients (KIP-714). Further ones are dropped, with a "
+        "log message.",
     )
     kaspar_log_file: str = setting(
-        STRING, "", doc="A file that gets the broker's own log as JSON lines, besides the terminal. Empty writes none."
+        STRING, "", doc="A file for the broker's own log as JSON lines, in addition to the terminal. Empty writes none."
     )
     kaspar_log_dir: str = setting(
         STRING,

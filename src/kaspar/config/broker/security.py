@@ -37,7 +37,7 @@ class SecuritySettings(Settings):
         HOUR_MS,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured="An expired token is refused at once, and removed when the next one is created.",
+        not_honoured="An expired token is rejected at once, and removed when the next one is created.",
         doc="How often expired delegation tokens are removed.",
     )
     ssl_protocol: str = setting(
@@ -150,8 +150,8 @@ class SecuritySettings(Settings):
     sasl_server_callback_handler_class: str | None = setting(
         CLASS,
         None,
-        doc="The class that checks credentials. One is known: OAuthBearerUnsecuredValidatorCallbackHandler, with which "
-        "OAUTHBEARER accepts tokens without a signature.",
+        doc="The class that validates credentials. Only OAuthBearerUnsecuredValidatorCallbackHandler is supported, "
+        "with which OAUTHBEARER accepts unsigned tokens.",
     )
     sasl_client_callback_handler_class: str | None = setting(
         CLASS, None, not_honoured=NO_PLUGINS, doc="The class that provides credentials when the broker is the client."

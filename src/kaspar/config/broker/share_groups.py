@@ -19,7 +19,7 @@ class ShareGroupSettings(Settings, not_honoured=NO_SHARE_GROUPS):
         INT, 15_000, at_least(0), doc="The highest `share.assignment.interval.ms` that a group may set."
     )
     group_share_delivery_count_limit: int = setting(
-        INT, 5, between(2, 10), doc="How often a record is delivered to a share group before it is given up."
+        INT, 5, between(2, 10), doc="The maximum number of times that a record is delivered to a share group."
     )
     group_share_min_delivery_count_limit: int = setting(
         INT, 2, between(2, 5), doc="The lowest `share.delivery.count.limit` that a group may set."

@@ -48,7 +48,7 @@ class TierSettings(Settings, not_honoured=NO_TIERS):
         INT, 2, at_least(1), scope=Scope.CLUSTER_WIDE, doc="How many threads follow remote segments on followers."
     )
     remote_log_manager_task_interval_ms: int = setting(
-        LONG, 30_000, at_least(1), importance=Importance.LOW, doc="How often remote work is looked for."
+        LONG, 30_000, at_least(1), importance=Importance.LOW, doc="How often the broker checks for remote work."
     )
     remote_log_manager_copy_max_bytes_per_second: int = setting(
         LONG, MAX_LONG, at_least(1), scope=Scope.CLUSTER_WIDE, doc="How many bytes a second may be copied."

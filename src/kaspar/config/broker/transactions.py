@@ -22,8 +22,8 @@ class TransactionSettings(Settings):
         10_000,
         at_least(1),
         importance=Importance.LOW,
-        doc="How often transactions past their timeout are looked for.",
-        not_honoured="Each transaction has a timer of its own, and is aborted when its timeout is over.",
+        doc="How often the broker checks for transactions past their timeout.",
+        not_honoured="Each transaction has its own timer, and is aborted when its timeout expires.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
         INT, HOUR_MS, at_least(1), importance=Importance.LOW, doc="How often expired transactional ids are removed."

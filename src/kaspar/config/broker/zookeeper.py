@@ -123,13 +123,14 @@ class ZooKeeperSettings(Settings):
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether revocation lists are looked up. They cannot be, so `true` stops the start.",
+        doc="Whether revocation lists are checked. This is not supported, so `true` prevents the start.",
     )
     zookeeper_ssl_ocsp_enable: bool = setting(
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether the Online Certificate Status Protocol is asked. It cannot be, so `true` stops the start.",
+        doc="Whether the Online Certificate Status Protocol is used. This is not supported, so `true` prevents the "
+        "start.",
     )
     kaspar_zookeeper_sasl_jaas_config: str | None = setting(
         PASSWORD,

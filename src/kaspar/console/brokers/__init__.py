@@ -1,1 +1,1 @@
-"""Brokers in the console: which there are, what they do, and their log directories."""
+"""Brokers in the console: the list, their state, and their log directories."""

@@ -1,4 +1,4 @@
-"""Deletes groups, or what they have committed for a topic, and removes members."""
+"""Deletes groups or their committed offsets for a topic, and removes members."""
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.admin.group_members import remove_group_members
@@ -17,7 +17,7 @@ def delete_group(admin: Admin, group_id: str) -> None:
     if refused.code is ErrorCode.NON_EMPTY_GROUP:
         raise Conflict(f"The group {group_id} has members: stop them first, then delete it.")
     if refused.code is ErrorCode.GROUP_ID_NOT_FOUND:
-        raise NotThere(f"There is no group {group_id} any more.")
+        raise NotThere(f"The group {group_id} no longer exists.")
     raise refused
 
 
@@ -26,7 +26,7 @@ def delete_offsets(admin: Admin, group_id: str, topic: str) -> int:
     committed = accepted(list_group_offsets(admin, [group_id])[group_id])
     partitions = [where for where in committed if where.topic == topic]
     if not partitions:
-        raise NotThere(f"The group {group_id} has committed nothing for {topic}.")
+        raise NotThere(f"The group {group_id} has no committed offsets for {topic}.")
     results = delete_group_offsets(admin, group_id, partitions)
     if any(each is not None and each.code is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for each in results.values()):
         raise Conflict(f"Members of the group are subscribed to {topic}: stop them first.")
@@ -40,12 +40,12 @@ def remove_member(admin: Admin, group_id: str, member_id: str) -> None:
     members = group.members if isinstance(group, GroupDescription) else ()
     member = next((each for each in members if each.member_id == member_id), None)
     if member is None:
-        raise NotThere(f"The group {group_id} has no such member any more.")
+        raise NotThere(f"The member is no longer in the group {group_id}.")
     for refused in remove_group_members(admin, group_id, [member]).values():
         if refused is not None and refused.code is ErrorCode.UNKNOWN_MEMBER_ID:
             raise Conflict(
-                "The coordinator does not remove this member: it has just left, or it uses the consumer protocol "
-                "(KIP-848), whose members leave by themselves."
+                "The coordinator did not remove this member: it has just left, or it uses the consumer protocol "
+                "(KIP-848), whose members cannot be removed."
             )
         if refused is not None:
             raise refused

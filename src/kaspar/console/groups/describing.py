@@ -1,7 +1,7 @@
 """One group: its members, and what it has committed for each partition.
 
-Offsets are read when the page asks, with the rights of the caller. Statuses and lag in seconds are those of the
-monitor's last round.
+Offsets are read on request, with the rights of the caller. Statuses and lag in seconds are those of the monitor's last
+round.
 """
 
 from collections.abc import Collection, Mapping
@@ -145,7 +145,7 @@ def _listed_only(listing: GroupListing, partitions: tuple[PartitionView, ...], l
         None if lag is None else lag.max_lag_seconds,
         None if lag is None else lag.status.name,
         is_active(listing),
-        f"This group's protocol is {kind}, not that of consumers: its members are not shown.",
+        f"This group's protocol is {kind}, not consumer: its members are not shown.",
     )
 
 

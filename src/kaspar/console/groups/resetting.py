@@ -1,8 +1,8 @@
 """Resets the offsets of a group: a preview of every move, and then exactly the moves that were shown.
 
-Kafka has no conditional commit, so the moves are compared with the present state right before they are made: they are
-refused if the group has become active, if a committed offset is no longer the one that was shown, or if a new offset is
-no longer in the log.
+Kafka has no conditional commit, so the moves are compared with the current state right before they are committed: they
+are rejected if the group has become active, if a committed offset is no longer the one that was shown, or if a new
+offset is no longer in the log.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -91,7 +91,7 @@ def preview(admin: Admin, group_id: str, target: Target, scopes: Sequence[Scope]
     # Offsets of topics that were deleted may still be committed.
     partitions = _chosen(leaders, scopes) if scopes else sorted(where for where in committed if where in leaders)
     if not partitions:
-        raise Unacceptable(f"The group {group_id} has committed no offsets: choose a topic.")
+        raise Unacceptable(f"The group {group_id} has no committed offsets: choose a topic.")
     _check_leaders(leaders, partitions)
     lookup = GroupLookup(lookups, group_id)
     moves = planned(lookup, partitions, targets_of(lookup, partitions, target, now_ms))
@@ -107,13 +107,13 @@ def preview(admin: Admin, group_id: str, target: Target, scopes: Sequence[Scope]
 def execute(admin: Admin, group_id: str, moves: Sequence[Move]) -> None:
     """All moves, or none. Raises Refused, NotThere, Unacceptable and Conflict."""
     if not moves:
-        raise Unacceptable("There is nothing to move.")
+        raise Unacceptable("There are no offsets to reset.")
     if (refusal := why_not(find_group(admin, group_id))) is not None:
         raise Conflict(refusal)
     lookups = ClusterLookups(admin, [group_id])
     partitions = {each.where for each in moves}
     if len(partitions) < len(moves):
-        raise Unacceptable("A partition is named twice.")
+        raise Unacceptable("A partition is given twice.")
     _check_leaders(_leaders(admin, {where.topic for where in partitions}), partitions)
     check_moves(GroupLookup(lookups, group_id), moves)
     results = alter_group_offsets(admin, group_id, {each.where: each.new for each in moves})
@@ -128,7 +128,7 @@ def execute(admin: Admin, group_id: str, moves: Sequence[Move]) -> None:
 def why_not(group: GroupDescription | GroupListing) -> str | None:
     """Why the offsets of a group cannot be reset, in a sentence."""
     if group.type in (GroupType.SHARE, GroupType.STREAMS):
-        return f"{group.group_id} is a {group.type.lower()} group: its offsets are not reset in this way."
+        return f"{group.group_id} is a {group.type.lower()} group: its offsets cannot be reset here."
     if not is_active(group):
         return None
     who = ""
@@ -151,7 +151,7 @@ def targets_of(lookup: OffsetLookup, partitions: Collection[TopicPartition], tar
         case TargetKind.SHIFT:
             committed = lookup.committed()
             if missing := [str(where) for where in partitions if where not in committed]:
-                raise Unacceptable(f"Nothing is committed for {some(missing)}, so there is nothing to shift.")
+                raise Unacceptable(f"No offsets are committed for {some(missing)}, so they cannot be shifted.")
             return shifted(lookup, partitions, _value(target, "The number of records"))
         case TargetKind.OFFSET:
             return within_log(lookup, dict.fromkeys(partitions, _at_least_zero(target, "The offset")))
@@ -183,21 +183,21 @@ def check_moves(lookup: OffsetLookup, moves: Sequence[Move]) -> None:
     committed = lookup.committed()
     if changed := [each for each in moves if committed.get(each.where) != each.old]:
         names = some(each.where for each in changed)
-        raise Conflict(f"The committed offsets of {names} have changed since the preview: look at a new one.")
+        raise Conflict(f"The committed offsets of {names} have changed since the preview: preview the reset again.")
     partitions = [each.where for each in moves]
     starts, ends = lookup.earliest(partitions), lookup.latest(partitions)
     if outside := [each for each in moves if not starts[each.where] <= each.new <= ends[each.where]]:
         names = some(each.where for each in outside)
-        raise Conflict(f"The new offsets of {names} are no longer in the log: look at a new preview.")
+        raise Conflict(f"The new offsets of {names} are no longer in the log: preview the reset again.")
 
 
 def _remark(where: TopicPartition, targets: Targets) -> str:
     if where in targets.ended:
-        return "no record since then: the end"
+        return "no record since then: moved to the end"
     if (wanted := targets.outside.get(where)) is None:
         return ""
     nearest = "end" if wanted > targets.offsets[where] else "start"
-    return f"{wanted} is not in the log: its {nearest}"
+    return f"{wanted} is not in the log: moved to its {nearest}"
 
 
 def _value(target: Target, what: str) -> int:
@@ -231,7 +231,7 @@ def _check_leaders(leaders: Mapping[TopicPartition, int], partitions: Collection
     if missing := [str(where) for where in partitions if where not in leaders]:
         raise NotThere(f"There is no partition {some(missing)}, or you may not see it.")
     if without := [str(where) for where in partitions if leaders[where] < 0]:
-        raise Conflict(f"No broker leads {some(without)} now: try again when one does.")
+        raise Conflict(f"No broker leads {some(without)} at the moment: try again later.")
 
 
 def _leaders(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, int]:

@@ -62,7 +62,7 @@ class _Application:
             await failure.response()(scope, receive, send)
         except HTTPException as problem:
             missing = problem.status_code == 404
-            sentence = f"There is no {scope['path']}." if missing else str(problem.detail)
+            sentence = f"Not found: {scope['path']}." if missing else str(problem.detail)
             response = CallFailed(problem.status_code, sentence).response()
             response.headers.update(problem.headers or {})
             await response(scope, receive, send)

@@ -76,7 +76,7 @@ class Assets:
         """By the path of a URL. Raises CallFailed (404)."""
         asset = self._others.get(path.removeprefix(f"{self.base}/"))
         if asset is None:
-            raise CallFailed(404, f"There is no {path}.")
+            raise CallFailed(404, f"Not found: {path}.")
         return asset
 
 

@@ -86,14 +86,14 @@ class Call:
         try:
             return kind(self.text(name, default))
         except ValueError:
-            raise Unacceptable(f"{name} is one of {', '.join(kind)}.") from None
+            raise Unacceptable(f"{name} must be one of {', '.join(kind)}.") from None
 
     async def body(self, kind: type[_Body]) -> _Body:
         """JSON, as a value of this type: a dataclass or a msgspec.Struct. Raises Unacceptable."""
         try:
             return msgspec.json.decode(await self.request.body(), type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-            raise Unacceptable(f"The request cannot be understood: {problem}.") from None
+            raise Unacceptable(f"Invalid request: {problem}.") from None
 
     # --- whom to ask --------------------------------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ def parse_number(name: str, text: str, least: int = 0, most: int = _MAX_INT) -> 
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and least <= int(text) <= most:
         return int(text)
-    raise Unacceptable(f"{name} is a number from {least} to {most}, not {text[:100]!r}.")
+    raise Unacceptable(f"{name} must be a number from {least} to {most}, not {text[:100]!r}.")
 
 
 Handler = Callable[[Call], Awaitable[Any]]

@@ -1,4 +1,4 @@
-"""What goes wrong, as the page gets it: an HTTP status, and a sentence with Kafka's name of the error or HTTP's phrase.
+"""Errors as the page gets them: an HTTP status, and a sentence with Kafka's name of the error or HTTP's phrase.
 
 {"message": "There is no topic orders.", "code": "UNKNOWN_TOPIC_OR_PARTITION"}
 """
@@ -107,7 +107,7 @@ def _refusal(refused: Refused, caller: str) -> CallFailed:
     if code is ErrorCode.REQUEST_TIMED_OUT:
         return CallFailed(503, f"{_UNREACHABLE}. {text}", code.name)
     if code in _FORBIDDEN:
-        return CallFailed(403, f"{caller} may not do this. {text}", code.name)
+        return CallFailed(403, f"{caller} is not permitted to do this. {text}", code.name)
     for codes, status in ((_MISSING, 404), (_CONFLICTS, 409), (RETRIABLE, 503)):
         if code in codes:
             return CallFailed(status, text, code.name)

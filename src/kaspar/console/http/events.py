@@ -1,7 +1,7 @@
 """Server-sent events: a response that stays open while its page is.
 
 A page that reads slowly holds up its own stream only, and then gets the newest state, not what it has missed: events
-are made when there is room for them.
+are created when there is room for them.
 """
 
 import asyncio

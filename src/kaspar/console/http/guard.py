@@ -1,7 +1,7 @@
 """What every request passes before a resource sees it, and the headers that every response gets.
 
-- The host that the browser asked for must be one of the console's. A page of another site cannot read the console by a
-  name of its own that resolves to the console's address (DNS rebinding).
+- The host of the request must be one of the console's. A page of another site cannot read the console through its own
+  name that resolves to the console's address (DNS rebinding).
 - A request of another site's page gets nothing of the API. A change also needs a header that only scripts of the
   console's own page can send, so that neither links nor forms of other sites change anything (CSRF).
 - The content security policy lets the page run its own files only, whatever a record contains.
@@ -61,15 +61,15 @@ class Guard:
         if not self._hosts.allow(host):
             shown = (host or b"").decode("ascii", "replace")
             raise CallFailed(
-                421, f"The console is not known as {shown!r}. If it should be, add it to kaspar.console.allowed.hosts."
+                421, f"Host {shown!r} is not allowed. To allow it, add it to kaspar.console.allowed.hosts."
             )
         reads = scope["method"] in _READING
         if reads and not scope["path"].startswith("/api/"):
             return  # the page itself, to which others may have links
         if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not self._is_own_origin(scope, host):
-            raise CallFailed(403, "Pages of other sites cannot use the console.")
+            raise CallFailed(403, "Requests from other sites are not allowed.")
         if not reads and header(scope, CHANGE_HEADER) is None:
-            raise CallFailed(403, "A change needs the header X-Kaspar-Console: 1.")
+            raise CallFailed(403, "Changes require the header X-Kaspar-Console: 1.")
 
     def _is_own_origin(self, scope: Scope, host: bytes | None) -> bool:
         """Browsers send the origin with changes and with requests of other sites."""

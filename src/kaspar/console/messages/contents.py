@@ -1,6 +1,6 @@
-"""What the bytes of a key, a value or a header say: by a schema of the registry, as JSON, as text, or in hexadecimal.
+"""Decodes the bytes of a key, a value or a header: with a schema of the registry, as JSON, as text, or in hexadecimal.
 
-Nothing fails: bytes that are not what they should be are shown in another form, with the reason.
+Nothing fails: bytes that cannot be decoded are shown in another form, with the reason.
 """
 
 import json
@@ -108,7 +108,7 @@ def content_of(
             return _as_text(data)
         case Format.JSON:
             found = _as_json(data)
-            return found if isinstance(found, Content) else _plain(data, problem=f"It is no JSON: {found}.")
+            return found if isinstance(found, Content) else _plain(data, problem=f"Not valid JSON: {found}.")
         case Format.SCHEMA:
             return _by_schema(data, headers, is_key, schemas, names_subject)
     if schemas is not None and _names_schema(data, headers, is_key):
@@ -136,7 +136,7 @@ def _by_schema(
     data: bytes, headers: tuple[Header, ...], is_key: bool, schemas: SchemaReader | None, names_subject: bool
 ) -> Content:
     if schemas is None:
-        return _plain(data, problem="There is no schema registry: set schema.registry.url.")
+        return _plain(data, problem="No schema registry is configured: set schema.registry.url.")
     try:
         decoded = schemas.decode(data, headers, is_key=is_key)
         text = _dumped(decoded.value)
@@ -192,7 +192,7 @@ def _as_text(data: bytes) -> Content:
         text = data.decode()
     except UnicodeDecodeError as error:
         text = data.decode(errors="replace")
-        problem = f"It is not valid UTF-8 from byte {error.start} on; \ufffd stands for what cannot be read."
+        problem = f"Not valid UTF-8 from byte {error.start} on; \ufffd marks what cannot be decoded."
         return Content(Kind.TEXT, text, text, problem=problem)
     return Content(Kind.TEXT, text, text)
 
@@ -207,7 +207,7 @@ def _text_or_hex(data: bytes) -> Content:
 def _integer(data: bytes) -> Content:
     form = _INTEGERS.get(len(data))
     if form is None:
-        return _plain(data, problem=f"An integer has 1, 2, 4 or 8 bytes, not {len(data)}.")
+        return _plain(data, problem=f"An integer must have 1, 2, 4 or 8 bytes, not {len(data)}.")
     number = struct.unpack(form, data)[0]
     return Content(Kind.INTEGER, number, str(number))
 

@@ -70,26 +70,26 @@ class Encoding:
 
     def _by_schema(self, part: Part, what: str) -> bytes:
         if self.registry is None:
-            raise Unacceptable("There is no schema registry: set schema.registry.url.")
-        _json_value(part.data, what)  # what is no JSON is reported as that
+            raise Unacceptable("No schema registry is configured: set schema.registry.url.")
+        _json_value(part.data, what)  # reports invalid JSON as such
         client = self.registry.client
         if part.schema_id is None and not part.subject:
-            raise Unacceptable(f"{what} needs a subject or the id of a schema.")
+            raise Unacceptable(f"{what} needs a subject or a schema id.")
         try:
             schema = (
                 client.latest(part.subject or "") if part.schema_id is None else client.schema_by_id(part.schema_id)
             )
             return self.registry.encode(schema, part.message, part.data.encode())
         except SerializationError as problem:
-            raise Unacceptable(f"{what} cannot be written by its schema: {problem}") from None
+            raise Unacceptable(f"{what} does not match its schema: {problem}") from None
 
 
 def produce(client: Client, topic: str, new: NewRecord, registry: CallersRegistry | None) -> Written:
     """Blocks. Raises Unacceptable, NotThere and Refused."""
     if len(new.headers) > _MAX_HEADERS:
-        raise Unacceptable(f"A record has at most {_MAX_HEADERS} headers here.")
+        raise Unacceptable(f"A record can have at most {_MAX_HEADERS} headers here.")
     if new.timestamp is not None and not 0 <= new.timestamp <= _MAX_TIMESTAMP:
-        raise Unacceptable("The timestamp is negative, or has more than 64 bits.")
+        raise Unacceptable("The timestamp is negative or exceeds 64 bits.")
     encoding = Encoding(registry)
     key = encoding.bytes_of(new.key, "The key")
     value = encoding.bytes_of(new.value, "The value")
@@ -109,7 +109,7 @@ def _json_value(text: str, what: str) -> Any:
     try:
         return _json.decode(text.encode())
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise Unacceptable(f"{what} is no JSON: {problem}.") from None
+        raise Unacceptable(f"{what} is not valid JSON: {problem}.") from None
 
 
 def _from_hex(text: str, what: str) -> bytes:
@@ -124,4 +124,4 @@ def _from_number(text: str, what: str) -> bytes:
     try:
         return struct.pack(">q", int(text))
     except (ValueError, struct.error):
-        raise Unacceptable(f"{what} is no whole number of 64 bits.") from None
+        raise Unacceptable(f"{what} is not a 64-bit integer.") from None

@@ -65,7 +65,7 @@ def read_one(client: Client, topic: str, partition: int, offset: int) -> StoredR
         raise Conflict(f"Partition {partition} of {topic} cannot be read: {problem}.")
     if not page.records or page.records[0].offset != offset:
         raise NotThere(
-            f"Partition {partition} of {topic} has no record at offset {offset}: it was deleted, or never was."
+            f"Partition {partition} of {topic} has no record at offset {offset}: it was deleted or never existed."
         )
     return page.records[0]
 
@@ -74,7 +74,7 @@ def replay_one(client: Client, topic: str, replay: Replay) -> tuple[str, Written
     """The topic that it was written to, and where. Blocks. Raises Unacceptable, NotThere and Refused."""
     stored = read_one(client, topic, replay.partition, replay.offset)
     if stored.state in (State.MARKER, State.DAMAGED):
-        raise Unacceptable(f"There is no record at offset {replay.offset}, but a {stored.state.value} batch.")
+        raise Unacceptable(f"Offset {replay.offset} is not a record but a {stored.state.value} batch.")
     writer = RecordWriter(client)
     if replay.as_dead_letter:
         to = _destination_of_letter(writer, stored, keep_timestamp=replay.keep_timestamp, topic=replay.topic)
@@ -212,7 +212,7 @@ def _destination_of_letter(
     """The partition of origin, if it still exists."""
     origin = origin_of(stored.record.headers)
     if origin is None:
-        raise Unacceptable(f"The record at offset {stored.offset} is no dead letter.")
+        raise Unacceptable(f"The record at offset {stored.offset} is not a dead letter.")
     target = topic or origin.topic
     if target == stored.where.topic:
         raise Unacceptable(f"The dead letter at offset {stored.offset} comes from {target} itself.")

@@ -1,7 +1,7 @@
 """Follows the end of topics. Pages that follow the same topic with the same identity and filter share one `Tail`.
 
-A tail polls twice a second and shows at most so many records as a person can read. What a topic has more is left out,
-evenly, and counted: a poll has a small budget, and jumps to the end if that did not suffice.
+A tail polls twice a second and shows at most as many records as a person can read. The rest is dropped evenly and
+counted: a poll has a small budget, and jumps to the end if that did not suffice.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _POLLS_AT_A_TIME: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class TailKey:
-    """What pages have to have in common to share a tail."""
+    """What pages must have in common to share a tail."""
 
     identity: Identity
     topic: str
@@ -127,11 +127,11 @@ class Tails:
     async def follow(self, key: TailKey) -> AsyncIterator[AsyncIterator[TailEvent]]:
         """Events until the context ends. Raises FilterError, and Conflict if there are too many pages or tails."""
         if not self.has_room:
-            raise Conflict(f"{MAX_FOLLOWERS} pages follow topics already.")
+            raise Conflict(f"{MAX_FOLLOWERS} pages are already following topics.")
         tail = self._tails.get(key)
         if tail is None:
             if len(self._tails) >= MAX_TAILS:
-                raise Conflict(f"{MAX_TAILS} topics are being followed already.")
+                raise Conflict(f"{MAX_TAILS} topics are already being followed.")
             tail = self._tails[key] = _Tail(key, TailReader(key, self._decoding_of(key)), self._poll)
         queue: asyncio.Queue[TailEvent] = asyncio.Queue(_WAITING_EVENTS)
         tail.queues.add(queue)
@@ -174,7 +174,7 @@ class _Tail:
                 pause_s = min(_MOST_BACKOFF_S, pause_s * 2)
             except Exception:
                 log.exception(f"following {self._key.topic} failed")
-                event = TailEvent((), 0, 0, 0, 0.0, "The console failed; its log says why.")
+                event = TailEvent((), 0, 0, 0, 0.0, "Internal error; see the console's log.")
                 pause_s = _MOST_BACKOFF_S
             for queue in self.queues:
                 if queue.full():

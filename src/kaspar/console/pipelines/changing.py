@@ -20,7 +20,7 @@ def restart(path: Path | None, name: str) -> None:
     folder = open_folder(path)
     check_there(folder, name)
     if folder.supervisor() is None:
-        raise Conflict(f"No supervisor runs in {folder.path}: 'kaspar pipeline run' starts it.")
+        raise Conflict(f"No supervisor is running in {folder.path}: 'kaspar pipeline run' starts one.")
     definitions.restart(folder, [name])
     _apply(folder.socket, name)
 
@@ -45,4 +45,4 @@ def _apply(socket: Path, name: str) -> None:
     except NoHost:
         return
     except KasparError as problem:
-        raise Unfinished(f"The change is written, but the host of the pipelines does not respond: {problem}") from None
+        raise Unfinished(f"The change was saved, but the pipeline host does not respond: {problem}") from None

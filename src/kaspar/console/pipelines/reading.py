@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kaspar.pipelines.folder import Folder
     from kaspar.pipelines.statuses import PipelineStatus
 
-NO_FOLDER: Final = "This console was not given a folder of pipelines (setting kaspar.console.pipelines.folder)."
+NO_FOLDER: Final = "No pipelines folder is configured: set kaspar.console.pipelines.folder."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,15 @@ def list_pipelines(path: Path | None) -> PipelinesView:
         return PipelinesView((), None, False, NO_FOLDER)
     folder = open_folder(path)
     if not folder.exists():
-        return PipelinesView((), str(folder.path), False, f"No pipeline has been run in {folder.path} yet.")
+        return PipelinesView((), str(folder.path), False, f"No pipelines have been run in {folder.path} yet.")
     wanted = _wanted(folder)
     rows = tuple(_row(each, wanted.get(each.name, "")) for each in statuses_of(folder))
     has_supervisor = folder.supervisor() is not None
-    remark = "" if has_supervisor else "No supervisor runs: 'kaspar pipeline run' resumes what was not stopped."
+    remark = (
+        ""
+        if has_supervisor
+        else "No supervisor is running: 'kaspar pipeline run' resumes the pipelines that were not stopped."
+    )
     return PipelinesView(rows, str(folder.path), has_supervisor, remark)
 
 

@@ -1,4 +1,4 @@
-"""What open pages are told: one stream for each page, with the topics that it names.
+"""Live updates for open pages: one stream for each page, with the topics that it names.
 
     GET /api/events?topic=overview&topic=group:billing
 
@@ -39,7 +39,7 @@ class _Pages:
     async def open(self, call: Call) -> Response:
         topics = call.texts("topic")
         if len(topics) > _MOST_TOPICS:
-            raise Unacceptable(f"A page watches {_MOST_TOPICS} topics at most.")
+            raise Unacceptable(f"A page can watch at most {_MOST_TOPICS} topics.")
         watched = [(topic, *self._channel(topic)) for topic in topics]
         return await EventStream.opened(self._page(call, watched))
 
@@ -49,7 +49,7 @@ class _Pages:
     ) -> AsyncIterator[AsyncIterator[Event]]:
         """Counted from its beginning: pages may come all at once."""
         if self._open >= self._most:
-            raise CallFailed(503, f"{self._open} pages are open already: kaspar.console.max.pages is {self._most}.")
+            raise CallFailed(503, f"Too many open pages: kaspar.console.max.pages is {self._most}.")
         self._open += 1
         try:
             yield self._events(call, watched)
@@ -59,7 +59,7 @@ class _Pages:
     def _channel(self, topic: str) -> tuple[Channel, str]:
         name, _, argument = topic.partition(":")
         if name not in self._channels:
-            raise Unacceptable(f"There is nothing to watch by the name {name!r}.")
+            raise Unacceptable(f"Unknown subscription {name!r}.")
         return self._channels[name], argument
 
     async def _events(self, call: Call, watched: Sequence[tuple[str, Channel, str]]) -> AsyncIterator[Event]:

@@ -1,4 +1,4 @@
-"""The doctor's findings: as of its last look, or of one that is made now."""
+"""The doctor's findings: as of its last observation, or of a new one."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ async def _look_again(call: Call) -> FindingsView:
     monitor = call.context.monitor
     has_looked = await call.context.reads.get("doctor", partial(monitor.read_findings, everything=True))
     if not has_looked:
-        raise CallFailed(503, f"The doctor cannot look at the cluster now. {monitor.cluster_problem}".rstrip())
+        raise CallFailed(503, f"The doctor cannot reach the cluster. {monitor.cluster_problem}".rstrip())
     return await _view(call)
 
 

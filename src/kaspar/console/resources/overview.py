@@ -44,7 +44,7 @@ async def _overview(call: Call) -> Overview:
     await _first_look(monitor)
     if monitor.cluster is None:
         reason = monitor.cluster_problem or "It has just started"
-        raise CallFailed(503, f"The monitor has not seen the cluster yet. {reason}.")
+        raise CallFailed(503, f"The monitor has not read the cluster yet. {reason}.")
     return overview_of(
         monitor.cluster,
         monitor.lag.groups(),
@@ -75,7 +75,7 @@ async def rates(call: Call) -> Series:
     """Those of the last `minutes`, by their names."""
     names = call.texts("name")
     if not 0 < len(names) <= _MOST_SERIES:
-        raise Unacceptable(f"From 1 to {_MOST_SERIES} rates can be asked for at once.")
+        raise Unacceptable(f"From 1 to {_MOST_SERIES} rates can be requested at once.")
     broker = call.number("broker", 0) if call.text("broker") else None
     return await _series(call, names, broker, call.number("minutes", 15, least=1, most=1440) * 60_000)
 
@@ -100,7 +100,7 @@ async def _series(call: Call, names: list[str], broker: int | None, last_ms: int
 
 
 def _may_see_rates(admin: Admin) -> None:
-    require_cluster(admin, AclOperation.DESCRIBE, "To see the rates of the cluster")
+    require_cluster(admin, AclOperation.DESCRIBE, "Seeing the rates of the cluster")
 
 
 ENDPOINTS = (overview, rates)

@@ -95,7 +95,7 @@ class _Records:
         topic, part = call.path["topic"], call.path["part"]
         partition, offset = call.path_number("partition"), parse_offset(call.path["offset"])
         if part not in ("key", "value"):
-            raise NotThere(f"A record has a key and a value, but no {part}.")
+            raise NotThere(f"The part must be key or value, not {part}.")
         stored = await call.ask(lambda admin: read_one(admin.client, topic, partition, offset))
         data = stored.record.key if part == "key" else stored.record.value
         if data is None:
@@ -229,5 +229,5 @@ def _decoding(call: Call) -> Decoding:
 def _is_committed(call: Call) -> bool:
     isolation = call.text("isolation", "read_uncommitted")
     if isolation not in _ISOLATION:
-        raise Unacceptable(f"isolation is one of {', '.join(_ISOLATION)}.")
+        raise Unacceptable(f"isolation must be one of {', '.join(_ISOLATION)}.")
     return _ISOLATION[isolation]

@@ -51,7 +51,7 @@ async def _ask(call: Call, function: Callable[[CallersRegistry], _Result]) -> _R
     """What the function returns, which is called in a thread. Raises CallFailed for what the registry refuses."""
     registry = call.context.registries.of(call.identity)
     if registry is None:
-        raise CallFailed(501, "There is no schema registry: set schema.registry.url.")
+        raise CallFailed(501, "No schema registry is configured: set schema.registry.url.")
     try:
         return await call.context.registries.call(partial(function, registry))
     except RegistryError as error:

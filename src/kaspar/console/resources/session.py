@@ -1,4 +1,4 @@
-"""Who is looking, at which cluster, and which parts of the console there are for it."""
+"""The session: the caller, the cluster, and which parts of the console are available."""
 
 from dataclasses import dataclass
 

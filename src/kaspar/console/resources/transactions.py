@@ -1,4 +1,4 @@
-"""Transactions: listed and described, and ended; those that hang are searched for when somebody asks.
+"""Transactions: listed, described and aborted; hanging ones are searched for on request.
 
 Transactional ids may have slashes, so they are the last part of a path.
 """
@@ -22,7 +22,7 @@ _SILENT_MS: Final = 900_000
 async def transactions(call: Call) -> TransactionPage:
     phase = call.text("phase")
     if phase not in ("", *Phase):
-        raise Unacceptable(f"phase is one of {', '.join(Phase)}.")
+        raise Unacceptable(f"phase must be one of {', '.join(Phase)}.")
     query = TransactionQuery(
         call.text("search"),
         Phase(phase) if phase else None,
@@ -59,7 +59,7 @@ async def terminate(call: Call) -> int:
     """The new epoch of the producer's id."""
     seen = await call.body(SeenTransaction)
     if seen.transactional_id != call.path["transactional_id"]:
-        raise Unacceptable("The request is about two transactional ids.")
+        raise Unacceptable("The path and the body have different transactional ids.")
     call.note(f"producer {seen.producer_id}, epoch {seen.producer_epoch}")
     return await call.ask(partial(ending.terminate, seen=seen))
 

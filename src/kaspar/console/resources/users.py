@@ -9,7 +9,8 @@ from kaspar.console.http.endpoint import Call, changes, reads
 from kaspar.console.users import Credential, UserPage
 
 _WITHOUT_LOG_IN: Final = (
-    "The console reaches the brokers without logging in. These users count on listeners that have SASL with SCRAM."
+    "The console connects to the brokers without authentication. These users apply to listeners that use SASL with "
+    "SCRAM."
 )
 
 

@@ -137,7 +137,7 @@ def read_version(registry: CallersRegistry, subject: str, version: int) -> Schem
             found.get("ruleSet"),
         )
     except (KeyError, TypeError, AttributeError):
-        raise NotThere(f"The registry sent no schema for version {version} of {subject}.") from None
+        raise NotThere(f"The registry returned no schema for version {version} of {subject}.") from None
 
 
 def _referring(registry: CallersRegistry, path: str) -> tuple[Mapping[str, Any], ...]:

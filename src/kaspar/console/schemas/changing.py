@@ -44,9 +44,9 @@ class NewSchema(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def body(self) -> dict[str, Any]:
         """As the registry takes it. Raises Unacceptable."""
         if not self.subject:
-            raise Unacceptable("A schema needs a subject.")
+            raise Unacceptable("The subject is missing.")
         if self.type not in TYPES:
-            raise Unacceptable(f"A schema is of type {', '.join(TYPES)}, not {self.type!r}.")
+            raise Unacceptable(f"The type of a schema must be one of {', '.join(TYPES)}, not {self.type!r}.")
         body: dict[str, Any] = {"schema": self.schema}
         if self.type != "AVRO":  # registries before Confluent 5.5 know no types
             body["schemaType"] = self.type
@@ -112,10 +112,10 @@ def _set(
     path = f"/{resource}" if subject is None else f"/{resource}/{quote(subject, safe='')}"
     if value is None:
         if subject is None:
-            raise Unacceptable("The registry itself needs one.")
+            raise Unacceptable("The registry's own level cannot be removed.")
         registry.request("DELETE", path)
     elif value not in known:
-        raise Unacceptable(f"It is one of {', '.join(known)}, not {value!r}.")
+        raise Unacceptable(f"It must be one of {', '.join(known)}, not {value!r}.")
     else:
         registry.request("PUT", path, {}, {name: value})
 

@@ -1,4 +1,4 @@
-"""Creates and deletes topics, gives them partitions, and deletes their records."""
+"""Creates and deletes topics, adds partitions, and deletes records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Truncated:
 def add_topic(admin: Admin, body: TopicBody) -> CreatedTopic:
     """Raises Refused and Unacceptable."""
     if not body.name:
-        raise Unacceptable("A topic needs a name.")
+        raise Unacceptable("The name of the topic is missing.")
     return create_topic(admin, NewTopic(body.name, body.partitions, body.replication_factor, body.configs))
 
 
@@ -66,7 +66,7 @@ def truncate(admin: Admin, name: str, truncation: Truncation) -> Truncated:
     else:
         numbers = dict(truncation.offsets)
     if not numbers or any(offset < _TO_END for offset in numbers.values()):
-        raise Unacceptable("Records are deleted before an offset from 0, or -1 for the end.")
+        raise Unacceptable("The offset must be at least 0, or -1 for the end.")
     deleted = delete_records(admin, {TopicPartition(name, number): offset for number, offset in numbers.items()})
     check_parts(
         [

@@ -1,5 +1,5 @@
-"""Ends transactions. What is asked for names the transaction as the page showed it: another one, that has begun since,
-is not ended by mistake."""
+"""Aborts transactions. The request identifies the transaction as the page showed it, so that one that has started since
+is not aborted by mistake."""
 
 from dataclasses import dataclass
 
@@ -40,7 +40,7 @@ def terminate(admin: Admin, seen: SeenTransaction) -> int:
         seen.producer_epoch,
         seen.start_time_ms,
     ):
-        raise Conflict(f"{seen.transactional_id} has begun another transaction since: look at that one first.")
+        raise Conflict(f"{seen.transactional_id} has started another transaction since: review that one first.")
     return fence_producer(admin, seen.transactional_id).producer_epoch
 
 
@@ -50,7 +50,7 @@ def abort_hanging(admin: Admin, seen: SeenOnPartition) -> None:
     where = TopicPartition(seen.topic, seen.partition)
     if where in expected_markers(admin, {seen.producer_id}).get(seen.producer_id, ()):
         raise Conflict(
-            f"The coordinator of producer {seen.producer_id} knows this transaction: end it by its transactional id."
+            f"The coordinator of producer {seen.producer_id} knows this transaction: abort it by its transactional id."
         )
     for producer in accepted(describe_producers(admin, [where])[where]):
         if (producer.producer_id, producer.producer_epoch, producer.transaction_start_offset) == (

@@ -1,7 +1,7 @@
 """Searches for hanging transactions by the rules of `kafka-transactions find-hanging` (KIP-664).
 
-The search asks the leader of every partition for its producers, so it is made when somebody asks for it. Topics whose
-records the caller may not read are left out, and counted.
+The search asks the leader of every partition for its producers, so it runs only on request. Topics whose records the
+caller may not read are skipped and counted.
 """
 
 from collections.abc import Collection, Sequence

@@ -17,8 +17,8 @@ _ADOPTED_VERSION: Final = 32767
 """Above any version of Kafka's."""
 _ORIGINAL: Final = "original"
 _NOTE: Final = (
-    "Kaspar has taken this folder over, and Apache Kafka must not be started on it. As long as Kaspar has not been "
-    "started, 'kaspar metadata adopt FILE --undo' gives it back."
+    "Kaspar has adopted this folder, and Apache Kafka must not be started on it. Until Kaspar is started, 'kaspar "
+    "metadata adopt FILE --undo' restores it."
 )
 
 

@@ -4,8 +4,8 @@
   their outcome is unknown. It may still come: kazoo sends what it has queued when it is connected again.
 - A session that has expired, or was closed, never comes back: every later call raises SessionLost.
 - `confirmed_at` says until when the session is known to have been alive. The leader of the ensemble expires sessions,
-  and a server that has lost its leader goes on answering reads and pings for a while. So only what the leader has
-  answered counts: transactions, and a `sync` whenever there were none for a sixth of the session timeout.
+  and a server that has lost its leader keeps responding to reads and pings for a while. So only what the leader has
+  responded to counts: transactions, and a `sync` whenever there were none for a sixth of the session timeout.
 """
 
 import asyncio

@@ -1,12 +1,12 @@
-"""The end-to-end monitor: does what clients do, on every broker, and measures it (the job of LinkedIn's Kafka Monitor).
+"""The end-to-end monitor: produces to and consumes from every broker and measures it, like LinkedIn's Kafka Monitor.
 
     canary = Canary(CanarySettings(), {"bootstrap.servers": "localhost:9092"})
     await canary.start()
     report = canary.report()
 
 A topic has a partition that each broker leads. One small record a second is written to each by an idempotent producer
-with acks=all, and read back. What is acknowledged must be readable, once, in order and soon; the ledger keeps account.
-Only the wire protocol is used, so it works with Apache Kafka, too.
+with acks=all, and read back. Acknowledged records must be readable exactly once, in order and soon; the ledger checks
+that. Only the wire protocol is used, so it also works with Apache Kafka.
 """
 
 from kaspar.monitor.canary.canary import Canary

@@ -22,7 +22,7 @@ from kaspar.security.client import client_security
 log = get_log(__name__)
 
 _REQUEST_TIMEOUT_S: Final = 3.0
-"""A broker that does not respond for that long is given up; the long poll of a fetch is shorter."""
+"""A connection to a broker that does not respond for this long is closed; the long poll of a fetch is shorter."""
 _BACKOFF_S: Final = 0.25
 _METADATA: Final = "metadata"
 _ARRANGING: Final = "arranging"
@@ -114,7 +114,7 @@ class Canary:
             changed = await topic.arrange(self._context.view, self._context.now_ms())
         except (OSError, KasparError) as problem:
             if _ARRANGING not in self._context.problems:
-                log.warning("cannot arrange the canary's topic", topic=topic.name, reason=str(problem))
+                log.warning("cannot create or rebalance the canary's topic", topic=topic.name, reason=str(problem))
             self._context.problems[_ARRANGING] = str(problem)
             return False
         self._context.succeeded(_ARRANGING)

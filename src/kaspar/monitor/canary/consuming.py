@@ -141,7 +141,7 @@ class Consuming:
             if each.error_code in RETRIABLE:
                 self._context.stale.set()
             else:
-                refuse(each.error_code, f"looking up an offset of {topic}-{each.partition_index}")
+                refuse(each.error_code, f"listing offsets of {topic}-{each.partition_index}")
                 found[each.partition_index] = each.offset
         return found
 

@@ -1,4 +1,4 @@
-"""What the parts of the canary share: the current view of the topic, and what goes wrong."""
+"""State shared by the parts of the canary: the current view of the topic, and problems."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -43,4 +43,4 @@ def log_bug(task: asyncio.Task[None]) -> None:
     try:
         task.result()
     except Exception:
-        log.exception("a task of the canary has ended because of a bug")
+        log.exception("a canary task failed unexpectedly")

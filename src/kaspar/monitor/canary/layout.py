@@ -1,7 +1,7 @@
 """Which partitions the canary's topic should have, so that each broker leads one: decisions without I/O.
 
-A broker that has just left will most likely return: meanwhile others lead its partitions, and nothing is moved. Once it
-counts as removed, its replicas are moved, and its partition is spare. A broker without a partition of its own gets a
+A broker that has just left will most likely return: until then others lead its partitions, and nothing is moved. Once
+it counts as removed, its replicas are moved, and its partition is spare. A broker without a partition of its own gets a
 spare one, or a new one.
 """
 

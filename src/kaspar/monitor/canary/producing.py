@@ -1,7 +1,7 @@
 """Writes one record to each partition in each interval, with acks=all, by idempotent producers.
 
-Each partition has a producer id of its own: one whose last record has an unknown outcome gets a new one, and the others
-go on. A record is sent again, with its sequence number, until it is acknowledged or its time is up.
+Each partition has a producer id of its own: one whose last record has an unknown outcome gets a new one, without
+affecting the others. A record is sent again, with its sequence number, until it is acknowledged or its time is up.
 """
 
 import asyncio

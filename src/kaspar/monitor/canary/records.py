@@ -17,7 +17,7 @@ class CanaryRecord:
 
 
 def parse(value: bytes | None) -> CanaryRecord | None:
-    """None for what is not a record of a canary: anybody may write to the topic."""
+    """None if it is not a canary's record: anyone may write to the topic."""
     try:
         fields = json.loads(value or b"")
         match fields:

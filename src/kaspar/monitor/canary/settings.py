@@ -10,11 +10,11 @@ class CanarySettings(Settings):
         BOOLEAN,
         False,
         importance=Importance.HIGH,
-        doc="Whether records are written to a topic of the canary and read back, to measure what clients get. "
-        "`kaspar up` sets it to true.",
+        doc="Whether the canary writes records to its own topic and reads them back, to measure the service that "
+        "clients get. `kaspar up` sets it to true.",
     )
     canary_topic: str = setting(
-        STRING, "__kaspar_canary", doc="The canary's topic. It is created, extended and rebalanced by the canary."
+        STRING, "__kaspar_canary", doc="The canary's topic. The canary creates, extends and rebalances it."
     )
     canary_interval_ms: int = setting(
         LONG, 1_000, at_least(50), doc="How often a record is written to each partition of the canary's topic."
@@ -23,31 +23,34 @@ class CanarySettings(Settings):
         LONG,
         5_000,
         at_least(1),
-        doc="A record that is read later than that after it was sent is late. A broker that acknowledges nothing for "
-        "that long is unavailable.",
+        doc="A record that is read later than this after it was sent is late. A broker that acknowledges nothing "
+        "for this long is unavailable.",
     )
     canary_delivery_timeout_ms: int = setting(
-        LONG, 10_000, at_least(100), doc="A record that is not acknowledged within that time has failed."
+        LONG, 10_000, at_least(100), doc="A record that is not acknowledged within this time has failed."
     )
     canary_window_ms: int = setting(
-        LONG, 60_000, at_least(1_000), doc="The time that availabilities and latencies are of."
+        LONG, 60_000, at_least(1_000), doc="The time window over which availability and latency are computed."
     )
     canary_replication_factor: int = setting(
-        INT, 3, between(1, 32_767), doc="The replicas of each partition; in a smaller cluster, as many as brokers."
+        INT,
+        3,
+        between(1, 32_767),
+        doc="The number of replicas of each partition; in a smaller cluster, the number of brokers.",
     )
     canary_retention_ms: int = setting(
-        LONG, 600_000, at_least(60_000), doc="How long the topic keeps records. It has effect when it is created."
+        LONG, 600_000, at_least(60_000), doc="The retention of the topic. Takes effect when the topic is created."
     )
     canary_rebalance_interval_ms: int = setting(
         LONG,
         30_000,
         at_least(100),
-        doc="How often it is checked that each broker leads a partition of the topic.",
+        doc="How often to check that each broker leads a partition of the topic.",
     )
     canary_broker_removed_ms: int = setting(
         LONG,
         300_000,
         at_least(0),
-        doc="A broker that is not in the cluster for that long is taken as removed: its replicas of the canary's topic "
-        "are moved to other brokers.",
+        doc="A broker that has been absent from the cluster for this long counts as removed: its replicas of the "
+        "canary's topic are moved to other brokers.",
     )

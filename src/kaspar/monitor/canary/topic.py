@@ -1,7 +1,6 @@
-"""The canary's topic: what the cluster says of it, and the requests that create, extend and rebalance it.
+"""The canary's topic: its metadata, and the requests that create, extend and rebalance it.
 
-What the monitor may not do is left to others: without the permission to reassign replicas or to elect leaders the
-canary measures the partitions that there are.
+Without permission to reassign replicas or elect leaders, the canary measures the partitions as they are.
 """
 
 from collections.abc import Mapping
@@ -133,7 +132,7 @@ class CanaryTopic:
         for result in response.responses:
             for each in result.partitions:
                 refuse(each.error_code, each.error_message or f"reassigning partitions of {self.name}")
-        log.info("moves replicas of the canary's topic", topic=self.name, partitions=len(targets))
+        log.info("moving replicas of the canary's topic", topic=self.name, partitions=len(targets))
 
     async def _elect(self, numbers: tuple[int, ...]) -> None:
         topic = elect_leaders.TopicPartitions(topic=self.name, partitions=numbers)

@@ -1,5 +1,5 @@
-"""`kaspar doctor`: looks at a cluster for a minute and says what is wrong or soon will be, with the command that mends
-it.
+"""`kaspar doctor`: observes a cluster for a minute and reports current and impending problems, with the commands that
+fix them.
 
 | package | |
 |---|---|

@@ -1,4 +1,4 @@
-"""How commands reach the cluster that was looked at, so that a finding's command can be run as it stands."""
+"""How commands reach the observed cluster, so that a finding's command can be run unchanged."""
 
 import shlex
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Access:
         return f"{self.kaspar('doctor', '--plan', name)} | {execute}"
 
     def start_broker(self) -> str:
-        """Start a broker again: the whole folder, or on the broker's own machine with its own settings."""
+        """Restart a broker: the whole folder, or on the broker's own machine with its own settings."""
         if self.folder is not None:
             return shlex.join(["kaspar", "up", "--dir", self.folder])
         return "kafka-server-start server.properties"

@@ -1,4 +1,4 @@
-"""How a check is declared: its code and its documentation in one place, beside the function that decides."""
+"""How a check is declared: its code and documentation in one place, next to the function that decides."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from kaspar.monitor.doctor.finding import Fault, Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
 
 MOST_FAULTS: Final = 10
-"""Of one check in a report: a cluster with a thousand groups behind is still one page."""
+"""Of one check in a report: a cluster with a thousand lagging groups still gives a short report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Check:
     severity: Severity
     title: str
     why: str
-    """What happens if it stays as it is."""
-    mending: str
-    """What to do about it."""
+    """The consequences."""
+    remedy: str
+    """How to fix it."""
     function: Callable[[Looks], Iterable[Fault]]
 
     def findings(self, looks: Looks) -> Iterator[Finding]:
@@ -28,9 +28,7 @@ class Check:
             yield self._finding(fault)
         if len(faults) > MOST_FAULTS:
             rest = [fault.resource for fault in faults[MOST_FAULTS:]]
-            detail = (
-                f"The same was found for {', '.join(rest[:MOST_FAULTS])}{', ...' if len(rest) > MOST_FAULTS else ''}."
-            )
+            detail = f"Also affected: {', '.join(rest[:MOST_FAULTS])}{', ...' if len(rest) > MOST_FAULTS else ''}."
             yield self._finding(Fault(f"{len(rest)} more", detail))
 
     def _finding(self, fault: Fault) -> Finding:
@@ -38,11 +36,11 @@ class Check:
 
 
 def check(
-    code: str, severity: Severity, *, title: str, why: str, mending: str
+    code: str, severity: Severity, *, title: str, why: str, remedy: str
 ) -> Callable[[Callable[[Looks], Iterable[Fault]]], Check]:
-    """Make a check of a function that yields what is wrong."""
+    """Turn a function that yields faults into a check."""
 
     def declare(function: Callable[[Looks], Iterable[Fault]]) -> Check:
-        return Check(code, severity, title, why, mending, function)
+        return Check(code, severity, title, why, remedy, function)
 
     return declare

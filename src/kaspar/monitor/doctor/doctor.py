@@ -1,11 +1,11 @@
-"""The doctor: looks at a cluster, several times, and says what is wrong.
+"""The doctor observes a cluster several times and reports what is wrong.
 
     doctor = Doctor(Access("localhost:9092"))
     observations = [doctor.look(admin)]      # and again, some seconds later
     findings(observations)
 
-What changes rarely and costs most (settings of all topics, transactions of all partitions, certificates) is looked at
-every few minutes, and carried over from one look to the next in between.
+What changes rarely and costs most (settings of all topics, transactions of all partitions, certificates) is read
+only every few minutes, and carried over from one observation to the next in between.
 """
 
 import time
@@ -31,16 +31,16 @@ from kaspar.monitor.doctor.observing.cluster import (
 from kaspar.monitor.doctor.observing.groups import look_at_ends, look_at_groups, with_members
 from kaspar.monitor.doctor.observing.pages import PageAddress, look_at_pages
 from kaspar.monitor.doctor.observing.parts import Parts, bounded
-from kaspar.monitor.doctor.observing.seldom import look_at_seldom
+from kaspar.monitor.doctor.observing.slow_changing import look_at_slow_changing
 
 TIMEOUT_S: Final = 5.0
 """For one call, whatever the timeout of the session: a broker that hangs is a finding, not a reason to wait."""
-SELDOM_MS: Final = 300_000
+SLOW_CHANGING_MS: Final = 300_000
 _WORST_FIRST: Final = {Severity.PROBLEM: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
 def findings(observations: Sequence[Observation]) -> tuple[Finding, ...]:
-    """What all checks find in one or several looks at a cluster, the worst first."""
+    """The findings of all checks for one or several observations of a cluster, the worst first."""
     if not observations:
         return ()
     looks = Looks(tuple(observations))
@@ -49,7 +49,7 @@ def findings(observations: Sequence[Observation]) -> tuple[Finding, ...]:
 
 
 class Doctor:
-    """Looks at one cluster. Not thread-safe."""
+    """Observes one cluster. Not thread-safe."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class Doctor:
         self._access = access
         self._pages = pages or {}
         self._now_ms = now_ms
-        self._seldom: Observation | None = None
+        self._slow_changing: Observation | None = None
         self._topics: Mapping[str, TopicDescription] = {}
 
     def look(self, admin: Admin, *, everything: bool = False) -> Observation:
-        """Also at what is looked at seldom, if `everything` is wanted. Raises KasparError or OSError if the cluster
-        itself cannot be described."""
+        """With `everything`, rereads the slow-changing parts too. Raises KasparError or OSError if the cluster itself
+        cannot be described."""
         if everything:
-            self._seldom = None
+            self._slow_changing = None
         cluster = describe_with_fenced(admin)
         live = [node.node_id for node in cluster.nodes if not node.is_fenced]
         parts = Parts()
@@ -77,12 +77,12 @@ class Doctor:
             topics = _sharing(parts.read("topics", lambda: look_at_topics(admin)) or {}, self._topics)
             self._topics = topics
             log_dirs = look_at_log_dirs(admin, live, parts)
-            seldom = self._seldom_seen(admin, topics, log_dirs, live, parts)
-            groups, ends = self._groups(admin, replace(seldom, topics=topics), live, parts)
+            slow_changing = self._slow_changing_parts(admin, topics, log_dirs, live, parts)
+            groups, ends = self._groups(admin, replace(slow_changing, topics=topics), live, parts)
             reassigning = parts.read("reassignments", lambda: look_at_reassignments(admin)) or frozenset()
         pages, clocks = look_at_pages(self._pages, parts, self._now_ms)
         return replace(
-            seldom,
+            slow_changing,
             at_ms=self._now_ms(),
             controller_id=cluster.controller_id,
             brokers={
@@ -98,7 +98,7 @@ class Doctor:
             ends=ends,
             pages=pages,
             clocks=clocks,
-            missing=(*seldom.missing, *parts.missing),
+            missing=(*slow_changing.missing, *parts.missing),
         )
 
     def _groups(
@@ -109,11 +109,11 @@ class Doctor:
         now_ms = self._now_ms()
         danger_times = {topic: now_ms - age for topic in known.topics if (age := danger_ms(known, topic)) is not None}
         ends = parts.read(
-            "offsets of what groups read", lambda: look_at_ends(admin, groups, known.topics.keys(), danger_times)
+            "log ends of consumed partitions", lambda: look_at_ends(admin, groups, known.topics.keys(), danger_times)
         )
         return groups, ends or {}
 
-    def _seldom_seen(
+    def _slow_changing_parts(
         self,
         admin: Admin,
         topics: Mapping[str, TopicDescription],
@@ -121,13 +121,13 @@ class Doctor:
         live: Sequence[int],
         parts: Parts,
     ) -> Observation:
-        """What is looked at seldom, as of the last time."""
+        """The slow-changing parts, as last read."""
         now_ms = self._now_ms()
-        if self._seldom is None or now_ms - self._seldom.at_ms >= SELDOM_MS:
-            self._seldom = look_at_seldom(
+        if self._slow_changing is None or now_ms - self._slow_changing.at_ms >= SLOW_CHANGING_MS:
+            self._slow_changing = look_at_slow_changing(
                 admin, Observation(now_ms, self._access, topics=topics, log_dirs=log_dirs), live, parts.silent
             )
-        return self._seldom
+        return self._slow_changing
 
 
 def _sharing(new: Mapping[str, TopicDescription], old: Mapping[str, TopicDescription]) -> dict[str, TopicDescription]:

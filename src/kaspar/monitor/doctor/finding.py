@@ -1,4 +1,4 @@
-"""What the doctor reports: a finding, with its severity and the command that mends it."""
+"""What the doctor reports: a finding, with its severity and the command that fixes it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ class Severity(StrEnum):
     PROBLEM = "problem"
     """Something does not work, or records are being lost."""
     WARNING = "warning"
-    """It works, and will not if nothing is done, or if one more thing fails."""
+    """It works now, but will fail if nothing is done or if one more thing fails."""
     NOTE = "note"
     """Worth knowing; nothing has to be done."""
 
@@ -23,9 +23,9 @@ class Finding:
     resource: str
     """What it is about, as in "topic orders" or "broker 2"."""
     command: str | None
-    """A command line that mends it, or shows where to look; None if no command does."""
+    """A command line that fixes it or shows more; None if there is none."""
     topics: tuple[str, ...] = ()
-    """Those that the detail or the command names, beside the resource: only who may see them may see the finding."""
+    """Topics named in the detail or the command besides the resource: a caller needs to see them to see the finding."""
 
 
 @dataclass(frozen=True, slots=True)

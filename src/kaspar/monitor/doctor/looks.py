@@ -1,4 +1,4 @@
-"""Several looks at one cluster, one after the other: what checks that compare need."""
+"""Several observations of one cluster, in order of time, for checks that compare them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -35,7 +35,8 @@ class Looks:
         return all(holds(each) for each in self.observations)
 
     def commits(self, group_id: str, partition: TopicPartition) -> list[Commit]:
-        """What the group had committed at each look, with its lag then; as the rules of kaspar.monitor.lag take it."""
+        """What the group had committed at each observation, with its lag then, in the form of the rules of
+        kaspar.monitor.lag."""
         found = []
         for earlier, each in zip((None, *self.observations), self.observations, strict=False):
             commit = _commit(each, group_id, partition)

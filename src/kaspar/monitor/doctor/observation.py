@@ -1,6 +1,6 @@
-"""What a look at a cluster has seen: plain values, which the checks read and compare.
+"""An observation of a cluster: plain values, which the checks read and compare.
 
-A part that could not be looked at is empty, and `missing` says why; no check takes an empty part for a fault.
+A part that could not be read is empty, and `missing` says why; no check takes an empty part for a fault.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ SCHEMAS_TOPIC = "_schemas"
 
 
 class Missing(NamedTuple):
-    """A part that could not be looked at."""
+    """A part that could not be read."""
 
     what: str
     why: str

@@ -1,4 +1,4 @@
-"""Reassignments that mend findings, in the form that kafka-reassign-partitions takes.
+"""Reassignments that fix findings, in the format of kafka-reassign-partitions.
 
 Pure. Each moves as little as it can: existing replicas stay where they are unless their broker has too many.
 """

@@ -136,7 +136,7 @@ MONITOR: Final[tuple[MonitorFamily, ...]] = (
     ),
     _of_groups(
         "burrow_kafka_consumer_lag_total",
-        "Records between the group's offsets and the high watermarks, of all partitions together.",
+        "Records between the group's offsets and the high watermarks, summed over all partitions.",
         lambda group: group.total_lag,
         label=_BURROW,
     ),
@@ -173,7 +173,7 @@ MONITOR: Final[tuple[MonitorFamily, ...]] = (
     ),
     _of_partitions(
         "kaspar_consumer_group_lag_seconds",
-        "How long ago the next record to read was written; 0 if there is none.",
+        "The age of the next record to read; 0 if there is none.",
         lambda each: each.lag_seconds,
         label=_BURROW,
     ),
@@ -185,7 +185,7 @@ MONITOR: Final[tuple[MonitorFamily, ...]] = (
     ),
     _of_groups(
         "kaspar_consumer_group_stale",
-        "1 if the group's offsets, or the ends of what it reads, could not be read in the last round.",
+        "1 if the group's offsets, or the log ends of its partitions, could not be read in the last round.",
         lambda group: int(group.is_stale),
         label=_BURROW,
     ),
@@ -201,14 +201,17 @@ MONITOR: Final[tuple[MonitorFamily, ...]] = (
         lambda each: each.committed_offset,
         label=_KAFKA_EXPORTER,
     ),
-    _of_topics("kafka_consumergroup_lag_sum", "The lag of all partitions of a topic.", lambda each: each.lag),
+    _of_topics("kafka_consumergroup_lag_sum", "The lag summed over the partitions of a topic.", lambda each: each.lag),
     _of_topics(
         "kafka_consumergroup_current_offset_sum",
-        "The committed offsets of all partitions of a topic together.",
+        "The committed offsets summed over the partitions of a topic.",
         lambda each: each.committed_offset,
     ),
     _of_groups(
-        "kafka_consumergroup_members", "The members of the group.", lambda group: group.members, label=_KAFKA_EXPORTER
+        "kafka_consumergroup_members",
+        "The number of members of the group.",
+        lambda group: group.members,
+        label=_KAFKA_EXPORTER,
     ),
     Family(
         "kafka_topic_partition_current_offset",
@@ -217,20 +220,20 @@ MONITOR: Final[tuple[MonitorFamily, ...]] = (
         _ends(with_cluster=False),
         ("topic", "partition"),
     ),
-    Family("kafka_topic_partitions", Kind.GAUGE, "The partitions of a topic.", _partition_counts, ("topic",)),
+    Family("kafka_topic_partitions", Kind.GAUGE, "The number of partitions of a topic.", _partition_counts, ("topic",)),
     _single(
         "kafka_brokers",
-        "Brokers that are up.",
+        "The number of live brokers.",
         lambda monitor: None if monitor.cluster is None else len(monitor.cluster.brokers),
     ),
     _single(
         "kaspar_monitor_cluster_up",
-        "1 if the cluster could be described the last time.",
+        "1 if the last attempt to describe the cluster succeeded.",
         lambda monitor: int(monitor.cluster is not None and not monitor.cluster_problem),
     ),
     _single(
         "kaspar_monitor_round_duration_seconds",
-        "How long the last round of reading offsets took.",
+        "The duration of the last round of reading offsets.",
         lambda monitor: None if monitor.lag.last_round is None else monitor.lag.last_round.duration_ms / 1000,
     ),
     _single(
@@ -246,7 +249,7 @@ MONITOR: Final[tuple[MonitorFamily, ...]] = (
     Family(
         "kaspar_doctor_findings",
         Kind.GAUGE,
-        "What the doctor has found, by severity.",
+        "The doctor's findings, by severity.",
         _findings,
         ("severity",),
     ),

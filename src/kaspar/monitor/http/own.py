@@ -1,4 +1,4 @@
-"""Kaspar's own API, /v1: what Burrow has no form for."""
+"""Kaspar's own API, /v1: what Burrow's API does not cover."""
 
 import asyncio
 from dataclasses import fields, is_dataclass
@@ -81,7 +81,7 @@ class OwnApi:
         rates = self._monitor.rates
         broker = request.query_params.get("broker")
         if broker is not None and not (broker.isascii() and broker.isdecimal() and len(broker) <= _DIGITS):
-            return _problem(400, "broker is a number")
+            return _problem(400, "broker must be a number")
         since_ms = self._since_ms(request)
         number = None if broker is None else int(broker)
         return await _json(

@@ -1,7 +1,7 @@
 """Evaluates groups from what rounds have read. Owns the windows between rounds; a round is applied by one thread.
 
 A group whose coordinator did not respond, or with a partition whose leader did not, keeps what it had, marked as stale.
-Groups that do not exist any more, and partitions of deleted topics, are forgotten at once.
+Groups that no longer exist, and partitions of deleted topics, are forgotten at once.
 """
 
 from collections.abc import Collection, Mapping
@@ -59,7 +59,7 @@ class Evaluator:
         self._members.clear()
 
     def remove(self, group: str) -> bool:
-        """Forget what was seen of it. If it still exists, it begins anew with the next round."""
+        """Forget it. If it still exists, it starts over with the next round."""
         self._windows.pop(group, None)
         return self._groups.pop(group, None) is not None
 

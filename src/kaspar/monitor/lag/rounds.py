@@ -8,8 +8,8 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.groups import WITHOUT_MEMBERS
 from kaspar.client.admin.session import Admin
-from kaspar.monitor.lag.book import LagBook
 from kaspar.monitor.lag.evaluation import EvaluationRules, Evaluator
+from kaspar.monitor.lag.latest import LatestLag
 from kaspar.monitor.lag.reading import GroupFilter, OffsetsRead, read_members, read_offsets
 from kaspar.monitor.lag.rules import Thresholds
 from kaspar.monitor.lag.times import IndexTimes
@@ -27,11 +27,11 @@ class _Result:
 
 
 class LagRounds:
-    def __init__(self, settings: LagSettings, admin: AdminThread, book: LagBook, clock: Clock) -> None:
+    def __init__(self, settings: LagSettings, admin: AdminThread, latest: LatestLag, clock: Clock) -> None:
         self._filter = GroupFilter(settings.lag_group_allowlist, settings.lag_group_denylist)
         self._members_interval_ms = settings.lag_owners_interval_ms
         self._admin = admin
-        self._book = book
+        self._latest = latest
         self._clock = clock
         self._members_at_ms = 0
         self._asked: set[str] = set()
@@ -53,15 +53,15 @@ class LagRounds:
         try:
             result = await self._admin.call(lambda admin: self._round(admin, also))
         except (KasparError, OSError) as problem:
-            self._book.failed(RoundReport(self._clock.now_ms(), 0.0, 0, 0, {"cluster": str(problem)}))
+            self._latest.failed(RoundReport(self._clock.now_ms(), 0.0, 0, 0, {"cluster": str(problem)}))
             return False
-        self._book.publish(result.groups, result.ends, result.report)
+        self._latest.publish(result.groups, result.ends, result.report)
         return True
 
     async def remove(self, group: str) -> bool:
         """Forget a group; it begins anew if it still exists."""
         await self._admin.call(lambda admin: self._evaluator.remove(group))
-        return self._book.remove(group)
+        return self._latest.remove(group)
 
     async def close(self) -> None:
         await self._admin.close()

@@ -1,4 +1,4 @@
-"""When the next records of groups were written, by the brokers' own indexes, which only brokers of Kaspar look up."""
+"""When the next records of groups were written, by the brokers' indexes; only Kaspar brokers support this."""
 
 from collections.abc import Collection
 from typing import Final

@@ -17,7 +17,7 @@ _RANGE: Final = re.compile(r"\[\d+[smhd]\]")
 
 class Severity(Enum):
     CRITICAL = "critical"
-    """Clients are affected, or data is in danger: somebody has to look now."""
+    """Clients are affected, or data is in danger: needs attention now."""
     WARNING = "warning"
     """It will become critical, or shows a mistake: within the day."""
 
@@ -36,7 +36,7 @@ class Alert:
     remedy: str
     """What to do."""
     command: str
-    """The command that shows more, or mends it."""
+    """The command that shows more, or fixes it."""
     is_replayed: bool = False
     """Its fault takes hours, a whole machine, or a bug: its test replays recorded numbers."""
 

@@ -1,4 +1,4 @@
-"""The dashboards: the cluster in one look, a broker, topics, groups and their lag, the canary and services."""
+"""The dashboards: the cluster at a glance, a broker, topics, groups and their lag, the canary and services."""
 
 from typing import Final
 

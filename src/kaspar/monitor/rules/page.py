@@ -33,7 +33,7 @@ def alerts_page() -> str:
 
 
 def _table() -> Iterator[str]:
-    yield "| alert | severity | after | what it says |\n|---|---|---|---|"
+    yield "| alert | severity | after | summary |\n|---|---|---|---|"
     for group in GROUPS:
         for alert in group.alerts:
             yield (
@@ -60,7 +60,7 @@ def _section(alert: Alert) -> Iterator[str]:
 
 def _dashboards() -> Iterator[str]:
     yield "\n## Dashboards\n"
-    yield "Every query of them is checked by a test to have data from a running cluster.\n"
+    yield "A test checks that every query returns data from a running cluster.\n"
     for dashboard in DASHBOARDS:
         panels = ", ".join(panel.title for row in dashboard.rows for panel in row.panels)
         yield f"- `{dashboard.name}.json`, {dashboard.title}: {panels}"

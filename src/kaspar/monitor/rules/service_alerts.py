@@ -16,10 +16,10 @@ CANARY_ALERTS: Final = Group(
             "kaspar_canary_partition_status)",
             "30s",
             Severity.CRITICAL,
-            "Records cannot be written to broker {{ $labels.leader }}, or not be read back",
-            "What clients do does not work there: for seconds nothing was acknowledged, or acknowledged records could "
-            "not be read.",
-            "See which other alerts name the broker.",
+            "Records cannot be written to broker {{ $labels.leader }} or read back",
+            "Clients are affected too: for seconds nothing was acknowledged, or acknowledged records could not be "
+            "read.",
+            "Check the other alerts for this broker.",
             _DOCTOR,
         ),
         Alert(
@@ -28,9 +28,9 @@ CANARY_ALERTS: Final = Group(
             "0m",
             Severity.CRITICAL,
             "Acknowledged records were lost",
-            "The canary's records were acknowledged with acks=all and are not in the log: records of others may be "
-            "lost, too. That happens with unclean elections, and with disks that lose writes.",
-            "Find out which brokers ended or were elected at that time.",
+            "The canary's records were acknowledged with acks=all and are not in the log: other records may be lost "
+            "too. Causes are unclean leader elections and disks that lose writes.",
+            "Find out which brokers stopped or became leaders at that time.",
             _DOCTOR,
         ),
         Alert(
@@ -39,9 +39,9 @@ CANARY_ALERTS: Final = Group(
             "+ increase(kaspar_canary_records_out_of_order_total[10m])) > 0",
             "0m",
             Severity.CRITICAL,
-            "Records of an idempotent producer were doubled, or are out of order",
-            "A broker has stored a retried record twice, or records in the wrong order.",
-            "Keep the logs of the brokers, and report it.",
+            "Records of an idempotent producer were duplicated or reordered",
+            "A broker stored a retried record twice, or records in the wrong order.",
+            "Save the brokers' logs and report a bug.",
             "kafka-dump-log --files FILE --print-data-log",
         ),
         Alert(
@@ -50,7 +50,7 @@ CANARY_ALERTS: Final = Group(
             "0m",
             Severity.WARNING,
             "Records take longer than canary.late.ms from producer to consumer",
-            "Brokers are slow, or leaders move.",
+            "Brokers are slow, or leaders are moving.",
             "Compare the canary's latencies by broker.",
             _DOCTOR,
         ),
@@ -66,9 +66,9 @@ SERVICE_ALERTS: Final = Group(
             f'up{{job="{MONITOR}"}} == 0',
             "2m",
             Severity.WARNING,
-            "The monitor {{ $labels.instance }} does not answer",
-            "Nobody watches groups, and there is no canary.",
-            "Start it again.",
+            "The monitor {{ $labels.instance }} does not respond",
+            "Groups are not monitored, and the canary is not running.",
+            "Restart it.",
             "kaspar status",
         ),
         Alert(
@@ -76,9 +76,9 @@ SERVICE_ALERTS: Final = Group(
             f'probe_success{{job="{PROBES}"}} == 0',
             "1m",
             Severity.CRITICAL,
-            "{{ $labels.instance }} does not answer",
+            "{{ $labels.instance }} does not respond",
             "The schema registry, the REST proxy, the console or a listener cannot be reached.",
-            "Look at the end of its log and start it again.",
+            "Check the end of its log and restart it.",
             "kaspar status",
         ),
         Alert(
@@ -88,7 +88,7 @@ SERVICE_ALERTS: Final = Group(
             Severity.WARNING,
             "The certificate of {{ $labels.instance }} expires in {{ $value | humanizeDuration }}",
             "After that, clients refuse the connection.",
-            "Renew it; brokers and services use a changed file without a restart.",
+            "Renew it; brokers and services load a changed file without a restart.",
             "kaspar certs",
         ),
     ),

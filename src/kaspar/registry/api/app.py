@@ -166,7 +166,7 @@ class RegistryApp:
             raise unknown_leader(texts.no_leader)
         forwarded = ForwardedRequest(request.method, _raw_target(request), dict(request.headers), call.body)
         try:
-            answer = await self._forwarder.forward(leader_url, forwarded)
+            response = await self._forwarder.forward(leader_url, forwarded)
         except ForwardingFailed:  # the forwarder logs it
             raise forwarding_failed(texts.not_forwarded) from None
         try:
@@ -174,7 +174,7 @@ class RegistryApp:
             await self._service.catch_up()
         except (StoreTimeout, StoreFailed) as problem:
             log.warning("a forwarded write was not replayed here in time", leader=leader_url, reason=str(problem))
-        return Response(answer.body, answer.status, dict(answer.headers))
+        return Response(response.body, response.status, dict(response.headers))
 
 
 def _raw_target(request: Request) -> str:

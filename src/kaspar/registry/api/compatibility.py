@@ -44,7 +44,7 @@ ENDPOINTS: Final = (
         "POST",
         "/compatibility/subjects/{subject}/versions",
         _with_all,
-        "Whether a schema is compatible with a subject, as registering it would be",
+        "Whether a schema is compatible with a subject, by the rules of registration",
         _TAG,
         Access.READ_SUBJECT,
         CompatibilityResponse,

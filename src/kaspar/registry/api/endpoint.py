@@ -198,24 +198,26 @@ class Endpoint:
 
 
 # Parameters that several endpoints have.
-DELETED: Final = Parameter("deleted", ParameterKind.FLAG, "Also what is soft-deleted")
-DELETED_ONLY: Final = Parameter("deletedOnly", ParameterKind.FLAG, "Only what is soft-deleted")
+DELETED: Final = Parameter("deleted", ParameterKind.FLAG, "Include soft-deleted")
+DELETED_ONLY: Final = Parameter("deletedOnly", ParameterKind.FLAG, "Only soft-deleted")
 NORMALIZE: Final = Parameter("normalize", ParameterKind.FLAG, "Normalize the schema first")
 FORMAT: Final = Parameter(
     "format",
     ParameterKind.TEXT,
-    "Another form of the text: `resolved` (Avro, JSON), `serialized`, `ignore_extensions` (Protobuf)",
+    "Another format of the text: `resolved` (Avro, JSON), `serialized`, `ignore_extensions` (Protobuf)",
 )
 REFERENCE_FORMAT: Final = Parameter(
-    "referenceFormat", ParameterKind.TEXT, "`qualified`: the subjects of references with their context"
+    "referenceFormat", ParameterKind.TEXT, "`qualified` returns the subjects of references with their context"
 )
 FIND_TAGS: Final = Parameter(
-    "findTags", ParameterKind.TEXTS, "Also the records and fields that have one of these tags, or any (`*`); Avro only"
+    "findTags",
+    ParameterKind.TEXTS,
+    "Include the records and fields with one of these tags, or any tag (`*`); Avro only",
 )
-PERMANENT: Final = Parameter("permanent", ParameterKind.FLAG, "Delete for good what was soft-deleted before")
-OFFSET: Final = Parameter("offset", ParameterKind.NUMBER, "Where the page begins", 0)
-LIMIT: Final = Parameter("limit", ParameterKind.NUMBER, "How long the page is at most", -1)
-VERBOSE: Final = Parameter("verbose", ParameterKind.FLAG, "Give the reasons of an incompatibility")
+PERMANENT: Final = Parameter("permanent", ParameterKind.FLAG, "Permanently delete what was soft-deleted before")
+OFFSET: Final = Parameter("offset", ParameterKind.NUMBER, "The offset of the page", 0)
+LIMIT: Final = Parameter("limit", ParameterKind.NUMBER, "The maximum length of the page", -1)
+VERBOSE: Final = Parameter("verbose", ParameterKind.FLAG, "Return the reasons for an incompatibility")
 DEFAULT_TO_GLOBAL: Final = Parameter(
-    "defaultToGlobal", ParameterKind.FLAG, "What applies if the subject has none of its own"
+    "defaultToGlobal", ParameterKind.FLAG, "Fall back to the default if the subject has none"
 )

@@ -1,6 +1,6 @@
 """Paths of requests: their segments, and contexts in front of them.
 
-A subject may have any character, so a path is split before it is decoded: `%2F` in a subject is no slash.
+A subject may have any character, so a path is split before it is decoded: `%2F` in a subject is not a separator.
 `/contexts/eu/subjects/orders` is another way to write `/subjects/:.eu:orders` (Confluent's ContextFilter).
 """
 

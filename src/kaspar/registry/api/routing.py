@@ -44,7 +44,7 @@ class Router:
             node.endpoints[endpoint.method] = endpoint
 
     def find(self, method: str, segments: Sequence[str]) -> Endpoint:
-        """HEAD is answered as GET. Raises a 404 or a 405."""
+        """HEAD is handled as GET. Raises a 404 or a 405."""
         node: _Node | None = self._root
         for segment in segments:
             if node is None or not segment:

@@ -34,7 +34,7 @@ from kaspar.schemas import SchemaType
 from kaspar.web.openapi import Parameter, ParameterKind
 
 _TAG: Final = "Schemas"
-_SUBJECT: Final = Parameter("subject", ParameterKind.TEXT, "The subject, or only the context (`:.context:`), of the id")
+_SUBJECT: Final = Parameter("subject", ParameterKind.TEXT, "The subject, or just the context (`:.context:`), of the id")
 
 
 async def _list(call: Call) -> list[SchemaResponse]:
@@ -156,8 +156,10 @@ ENDPOINTS: Final = (
         Access.READ_ANY,
         list[SchemaResponse],
         parameters=(
-            Parameter("subjectPrefix", ParameterKind.TEXT, "How the subject begins; `:*:` is any context", ANY_CONTEXT),
-            Parameter("aliases", ParameterKind.FLAG, "Also the schemas of subjects that aliases stand for"),
+            Parameter(
+                "subjectPrefix", ParameterKind.TEXT, "A prefix of the subject; `:*:` is any context", ANY_CONTEXT
+            ),
+            Parameter("aliases", ParameterKind.FLAG, "Include the schemas of aliased subjects"),
             DELETED,
             Parameter("latestOnly", ParameterKind.FLAG, "Only the latest version of each subject"),
             Parameter("ruleType", ParameterKind.TEXT, "Only schemas that have a rule of this type"),
@@ -179,7 +181,7 @@ ENDPOINTS: Final = (
             FORMAT,
             REFERENCE_FORMAT,
             FIND_TAGS,
-            Parameter("fetchMaxId", ParameterKind.FLAG, "Also the highest id of the context"),
+            Parameter("fetchMaxId", ParameterKind.FLAG, "Include the highest id of the context"),
         ),
         errors=(40403,),
     ),

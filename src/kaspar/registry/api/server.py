@@ -52,7 +52,7 @@ ENDPOINTS: Final = (
         Access.NOTHING,
         list[str],
         parameters=(
-            Parameter("contextPrefix", ParameterKind.TEXT, "How the name of the context begins, such as `.eu`"),
+            Parameter("contextPrefix", ParameterKind.TEXT, "The prefix of the context's name, such as `.eu`"),
             OFFSET,
             LIMIT,
         ),

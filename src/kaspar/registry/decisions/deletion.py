@@ -1,7 +1,7 @@
 """Deleting versions, subjects and contexts.
 
 A version is first soft-deleted: it is no longer listed or compared with, but its id can still be looked up. Then it can
-be deleted for good. What others refer to cannot be deleted.
+be deleted permanently. A version that others refer to cannot be deleted.
 """
 
 import msgspec

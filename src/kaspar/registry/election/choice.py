@@ -1,8 +1,8 @@
 """Which member of the group leads, by the rules of Confluent's SchemaRegistryCoordinator. Pure.
 
 The member with the smallest URL leads, of those that are eligible. A member that leads already stays the leader if the
-election is sticky; if several claim that, their claims are ignored. Two members with one URL are an error that all are
-told about: a write forwarded to that URL might reach either.
+election is sticky; if several claim that, their claims are ignored. Two members with the same URL are an error that is
+reported to all: a write forwarded to that URL might reach either.
 """
 
 from collections.abc import Mapping

@@ -119,7 +119,7 @@ class Elector:
                     connection = await self._connect()
                 await connection.request(leave, timeout_s=_LEAVE_TIMEOUT_S)
         except (OSError, KasparError) as problem:
-            log.info("the registry's group was not left in order; the others wait for the session timeout", why=problem)
+            log.info("leaving the registry's group failed; the other members wait for the session timeout", why=problem)
         finally:
             if self._connection is not None:
                 await self._connection.close()
@@ -137,7 +137,7 @@ class Elector:
             except (OSError, KasparError) as problem:
                 self._report(problem)
             except Exception:
-                log.exception("the election of the registry's leader met a bug and goes on")
+                log.exception("unexpected error in the election of the registry's leader; continuing")
             self._membership.on_disconnect()
             self._is_joining = False
             self._client.core.forget_coordinator(CoordinatorKind.GROUP, self._terms.group_id)
@@ -202,10 +202,10 @@ class Elector:
                 )
             else:
                 log.info(
-                    "the registry's group has elected",
+                    "the registry's group elected a leader",
                     group=self._terms.group_id,
                     generation=membership.generation_id,
-                    leader=membership.leader.url if membership.leader else "nobody: no member may lead",
+                    leader=membership.leader.url if membership.leader else "none: no member is eligible",
                     is_leader=membership.is_leader,
                 )
         self._on_change()
@@ -217,4 +217,4 @@ class Elector:
             self._reported = text
             needs_help = isinstance(problem, Refused) and problem.code not in RETRIABLE
             level = log.error if needs_help else log.warning
-            level("the registry is not in contact with its group", group=self._terms.group_id, why=text)
+            level("the registry has lost contact with its group", group=self._terms.group_id, why=text)

@@ -1,4 +1,4 @@
-"""What the members of a registry's group tell each other, in the JSON of Confluent's SchemaRegistryProtocol.
+"""The metadata that members of a registry's group exchange, in the JSON of Confluent's SchemaRegistryProtocol.
 
 A member's metadata is its identity; the assignment is the same for all members and names the leader. Both are written
 so that instances of Confluent's registry, of Karapace and of ours can form one group; unknown fields are ignored.
@@ -66,9 +66,9 @@ class Identity:
         """Raises NotInstanceJson."""
         scheme, host, port = fields.get("scheme") or "http", fields.get("host"), fields.get("port")
         if not isinstance(host, str) or not host or not isinstance(scheme, str):
-            raise NotInstanceJson("an identity has a host and a scheme")
+            raise NotInstanceJson("an identity must have a host and a scheme")
         if not isinstance(port, int) or not 0 <= port <= 0xFFFF:
-            raise NotInstanceJson("an identity has a port")
+            raise NotInstanceJson("an identity must have a port")
         eligibility = fields.get("master_eligibility", fields.get("leader_eligibility"))
         return cls(scheme, host, port, bool(eligibility), is_leader=bool(fields.get("leader")))
 
@@ -95,7 +95,7 @@ class Assignment:
         leader_id, leader = fields.get("master"), fields.get("master_identity")
         error = fields.get("error", 0)
         if not isinstance(error, int) or not isinstance(leader_id, str | None):
-            raise NotInstanceJson("an assignment has an error code and the member id of the leader")
+            raise NotInstanceJson("an assignment must have an error code and the member id of the leader")
         if not leader_id or leader is None:
             return cls(error)
         if not isinstance(leader, dict):

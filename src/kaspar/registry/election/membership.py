@@ -131,7 +131,7 @@ class Membership:
                 return self._synced(response)
             case HeartbeatResponse():
                 return self._heard(response)
-        raise TypeError(f"{type(response).__name__} is no response of a group")
+        raise TypeError(f"{type(response).__name__} is not a group response")
 
     def rejoin(self) -> None:
         """Take part in a new election, as a member that does not lead: its producer was fenced."""
@@ -187,8 +187,8 @@ class Membership:
                 self._resign()
                 self.leader = None
                 self.problem = (
-                    f"several instances of the group {self.terms.group_id} have the same URL, maybe "
-                    f"{self.identity.url}: set host.name and listeners so that each instance has one of its own"
+                    f"several instances of the group {self.terms.group_id} have the same URL, probably "
+                    f"{self.identity.url}: set host.name and listeners so that each instance has its own"
                 )
             case other:
                 self._resign()

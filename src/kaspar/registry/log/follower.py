@@ -86,7 +86,7 @@ class LogFollower:
     def _wait(self, offset: int, *, is_watch: bool) -> asyncio.Future[bool]:
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if self._position is None:
-            future.set_exception(LogReplaced(self.problem or "the log was not read yet"))
+            future.set_exception(LogReplaced(self.problem or "the log has not been read yet"))
         elif not is_watch and self._position.offset >= offset:
             future.set_result(True)
         else:
@@ -103,7 +103,7 @@ class LogFollower:
         every reader. Raises Refused, OSError and LogReplaced."""
         position = self._position
         if position is None:
-            raise LogReplaced(self.problem or "the log was not read yet")
+            raise LogReplaced(self.problem or "the log has not been read yet")
         records: list[LogRecord] = []
         for key in sorted(position.overlaid)[:_MAX_SUPERSEDING]:
             offset = position.offset_of(key)
@@ -145,7 +145,7 @@ class LogFollower:
                 else:
                     await self._follow(self._position)
             except LogReplaced as reason:
-                log.error("the schemas are read again from the start of the log", why=reason)
+                log.error("rereading the schemas from the start of the log", why=reason)
                 self._reported = str(reason)
                 self._position, replaced = None, reason
                 self._fail_waiting(reason)
@@ -154,7 +154,7 @@ class LogFollower:
                 self._report(problem)
                 await asyncio.sleep(_BACKOFF_S)
             except Exception:
-                log.exception("reading the schemas met a bug and goes on")
+                log.exception("unexpected error while reading the schemas; continuing")
                 await asyncio.sleep(_BACKOFF_S)
 
     async def _begin(self, replaced: LogReplaced | None) -> None:
@@ -183,7 +183,7 @@ class LogFollower:
             code_of=lambda each: each.topics[0].partitions[0].error_code,
         )
         found = response.topics[0].partitions[0]
-        refuse(found.error_code, f"looking up an offset of {self._partition}")
+        refuse(found.error_code, f"listing offsets of {self._partition}")
         return found.offset
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -294,4 +294,4 @@ class LogFollower:
         """Once per outage."""
         if str(problem) != self._reported:
             self._reported = str(problem)
-            log.warning("the schemas cannot be read now", topic=self._partition.topic, why=problem)
+            log.warning("the schemas cannot be read", topic=self._partition.topic, why=problem)

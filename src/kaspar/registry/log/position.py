@@ -90,9 +90,7 @@ class LogPosition:
         if code in _NO_SUCH_TOPIC:
             return Finding.TOPIC_UNKNOWN
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise LogReplaced(
-                f"the log of {self.topic} no longer has the offset {self.offset}, up to which it was read"
-            )
+            raise LogReplaced(f"the log of {self.topic} no longer has offset {self.offset}, up to which it was read")
         if code in RETRIABLE:
             return Finding.LEADER_MOVED
         if code != ErrorCode.NONE:

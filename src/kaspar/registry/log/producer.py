@@ -2,7 +2,7 @@
 leader that was deposed without noticing (KIP-98, KIP-360).
 
 Every write is one transaction. Under transactions v2 (KIP-890) the partition's leader adds the partition to it and each
-end raises the epoch; before that, the client adds the partition, and sequence numbers go on.
+end raises the epoch; before that, the client adds the partition, and sequence numbers continue.
 """
 
 import time

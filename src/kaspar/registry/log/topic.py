@@ -46,13 +46,15 @@ async def ensure_topic(client: AsyncClient, terms: TopicTerms) -> UUID:
         if terms.skip_validation:
             raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"the topic {terms.name} does not exist and is not created: kafkastore.topic.skip.validation is set",
+                f"the topic {terms.name} does not exist and was not created: kafkastore.topic.skip.validation is set",
             )
         if (topic_id := await _create(client, terms)) is not None:
             return topic_id
         found = await find_topic(client, terms.name)
         if found is None:  # the broker that responded does not know the new topic yet
-            raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"the topic {terms.name} was created and is not known yet")
+            raise Refused(
+                ErrorCode.LEADER_NOT_AVAILABLE, f"the topic {terms.name} was created but is not in the metadata yet"
+            )
     if not terms.skip_validation:
         await _check(client, terms, found)
     return found.topic_id
@@ -76,7 +78,7 @@ async def _create(client: AsyncClient, terms: TopicTerms) -> UUID | None:
     factor = min(brokers, terms.replication_factor)
     if factor < terms.replication_factor:
         log.warning(
-            "the schema topic gets fewer replicas than desired, because there are fewer brokers",
+            "creating the schema topic with fewer replicas than desired: there are not enough brokers",
             topic=terms.name,
             replicas=factor,
             desired=terms.replication_factor,

@@ -111,7 +111,7 @@ class LogWriter:
             async with asyncio.timeout(self._timeout_s):
                 await self._settled.wait()
         except TimeoutError:
-            raise StoreTimeout("the leader waits for the log: " + self._why()) from None
+            raise StoreTimeout("the leader is waiting for the log: " + self._why()) from None
         if not self._is_leading:
             raise NotLeader(_NO_LEADER)
         self._decided_in = self._term
@@ -131,7 +131,7 @@ class LogWriter:
         if not self._is_leading:
             raise NotLeader(_NO_LEADER)
         if self._decided_in != self._term:
-            raise NotLeader("this instance has lost the leadership and regained it since the decision")
+            raise NotLeader("this instance lost the leadership and regained it since the decision")
         if not self._settled.is_set():
             raise StoreTimeout("the outcome of an earlier write is not known yet: " + self._why())
         self._settled.clear()
@@ -185,7 +185,7 @@ class LogWriter:
                     log.warning("the leader is not ready to write", why=problem)
                 await asyncio.sleep(_BACKOFF_S)
             except Exception:
-                log.exception("becoming ready to write met a bug and goes on")
+                log.exception("unexpected error while becoming ready to write; continuing")
                 await asyncio.sleep(_BACKOFF_S)
             else:
                 self._established(term)
@@ -205,7 +205,7 @@ class LogWriter:
             last_offset = await self._producer.send(records, position.topic_id)
         except Refused as refused:
             kind = RecordTooLarge if refused.code in _TOO_LARGE else StoreFailed
-            raise kind(f"the broker refused the records: {refused}") from refused
+            raise kind(f"the broker rejected the records: {refused}") from refused
         except OSError as problem:
             raise StoreFailed(f"the records could not be sent: {problem}") from problem
         outcome = self._reader.watch(last_offset)

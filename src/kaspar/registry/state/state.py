@@ -137,7 +137,7 @@ class State:
             raise ValueError(f"the key is for {key.subject} {key.version}, the value is not")
         holder = self._indexes.get(context_of(schema.subject), _NO_CONTEXT).any_with_id(schema.id)
         if holder is not None and not _same_text(holder.value.schema, schema.schema):
-            log.error("skipped a schema whose id is taken by another", offset=position.offset, id=schema.id)
+            log.error("skipped a schema whose id belongs to another schema", offset=position.offset, id=schema.id)
             return
         self._put(schema, position.timestamp_ms, holder)
 

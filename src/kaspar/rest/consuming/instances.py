@@ -63,7 +63,7 @@ class ConsumerInstances:
         if len(self._instances) >= self._settings.kaspar_consumer_instances:
             raise RestError(
                 TOO_MANY_REQUESTS,
-                f"There are {len(self._instances)} consumer instances already (kaspar.consumer.instances).",
+                f"There are already {len(self._instances)} consumer instances (kaspar.consumer.instances).",
             )
         self._instances[group, name] = None
         try:
@@ -133,7 +133,7 @@ class ConsumerInstances:
         """Deletes the instances that were not used for `consumer.instance.timeout.ms`."""
         for key, instance in list(self._instances.items()):
             if instance is not None and instance.is_expired:
-                log.info("a consumer instance has expired", group=instance.group, instance=instance.name)
+                log.info("a consumer instance expired", group=instance.group, instance=instance.name)
                 del self._instances[key]
                 closing = asyncio.create_task(self._close(instance))
                 self._closing.add(closing)
@@ -144,9 +144,7 @@ class ConsumerInstances:
         try:
             await asyncio.wait_for(asyncio.shield(done), _CLOSING_S)
         except TimeoutError:
-            log.warning(
-                "a consumer instance takes long to leave its group", group=instance.group, instance=instance.name
-            )
+            log.warning("a consumer instance is slow to leave its group", group=instance.group, instance=instance.name)
 
     async def close(self) -> None:
         if self._expiring is not None:

@@ -13,8 +13,8 @@ _Result = TypeVar("_Result")
 
 
 class TimeLimit:
-    """A call that is not done in time goes on in a thread of its own. There is at most one: the next call waits for
-    it first."""
+    """A call that exceeds its time continues in its own thread. There is at most one: the next call waits for it
+    first."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s

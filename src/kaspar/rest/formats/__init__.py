@@ -1,7 +1,7 @@
 """The formats in which records go through the API, Confluent's "embedded formats": from JSON to bytes and back.
 
-An encoder makes bytes of the JSON of a key or value, and raises RestError. A decoder makes JSON of bytes, and raises
-UndecodableRecord. JSON is not parsed where it need not be: numbers and text stay as they were written.
+An encoder turns the JSON of a key or value into bytes, and raises RestError. A decoder turns bytes into JSON, and
+raises UndecodableRecord. JSON is not parsed where it need not be: numbers and text stay as they were written.
 """
 
 from collections.abc import Callable

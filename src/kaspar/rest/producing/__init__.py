@@ -2,8 +2,8 @@
 
     results = await producers.produce(identity, topic, [OutgoingRecord(value=b"...")])
 
-Requests share one producer of librdkafka for each identity. A result says where its record is, or why it is nowhere;
-one that is refused does not fail its neighbours.
+Requests share one producer of librdkafka for each identity. A result has the position of its record, or the error; a
+rejected record does not fail the rest of its request.
 """
 
 from kaspar.rest.producing.outcomes import Delivered, Outcome, OutgoingRecord, Undelivered

@@ -111,7 +111,7 @@ class SharedProducer:
     async def _send_rest(self, batch: Batch, topic: str, records: Sequence[OutgoingRecord], done: int) -> None:
         """As deliveries make room for them. What finds none in time is refused."""
         if not done and self._waiting >= self._max_waiting:
-            raise RestError(TOO_MANY_REQUESTS, "Too many requests wait for room in the producer's buffer.")
+            raise RestError(TOO_MANY_REQUESTS, "Too many requests are waiting for space in the producer's buffer.")
         self._waiting += 1
         try:
             async with asyncio.timeout(self._max_block_s), self._turn:
@@ -145,7 +145,7 @@ class SharedProducer:
         """Called in the thread that polls."""
         if error.fatal():
             self.is_broken = True
-            log.error("a producer failed fatally and is replaced", reason=error.str())
+            log.error("a producer failed fatally and is being replaced", reason=error.str())
         elif self._is_news(reason := _AFTER.sub("", error.str())):
             log.warning("a producer reported an error", reason=reason)
 

@@ -17,17 +17,19 @@ from kaspar.web.openapi import Operation, Parameter, ParameterKind, ResponseSpec
 
 _INSTANCE: Final = "/consumers/{group}/instances/{instance}"
 _ERRORS: Final = {
-    "400": ResponseSpec("400: the body cannot be understood. 40002: the broker refuses the request.", bodies.Error),
-    "401": ResponseSpec("40101: the broker does not accept the credentials.", bodies.Error),
+    "400": ResponseSpec("400: the body is malformed. 40002: the broker rejected the request.", bodies.Error),
+    "401": ResponseSpec("40101: the broker rejected the credentials.", bodies.Error),
     "403": ResponseSpec("40301: the broker does not allow it.", bodies.Error),
     "404": ResponseSpec("40401, 40402, 40403: there is no such topic, partition or consumer instance.", bodies.Error),
-    "422": ResponseSpec("422, 40001, 42201 to 42207: what the body says cannot be done.", bodies.Error),
-    "429": ResponseSpec("42901: there are too many requests or consumer instances.", bodies.Error),
+    "422": ResponseSpec(
+        "422, 40001, 42201 to 42207: the request is well-formed but cannot be processed.", bodies.Error
+    ),
+    "429": ResponseSpec("42901: too many requests or consumer instances.", bodies.Error),
     "5XX": ResponseSpec("50002: the broker failed. 50003: it may succeed later.", bodies.Error),
 }
 _CONFLICT: Final = {"409": ResponseSpec("40902, 40903: the instance exists, or is in another state.", bodies.Error)}
 _UNDECODABLE: Final = {
-    "406": ResponseSpec("40601: the format is not that of the instance.", bodies.Error),
+    "406": ResponseSpec("40601: the format differs from that of the instance.", bodies.Error),
     "408": ResponseSpec("40801: a record cannot be decoded.", bodies.Error),
 }
 
@@ -175,7 +177,7 @@ ENDPOINTS: Final = (
         "POST",
         f"{_INSTANCE}/offsets",
         lambda on: on.consumers.commit,
-        "Commits offsets: those of the body, or of all records that responses had",
+        "Commits offsets: those in the body, or those of all returned records",
         list[bodies.OffsetOfPartition],
         bodies.Offsets,
         (Parameter("async", ParameterKind.FLAG, "Whether not to wait for the commit"),),
@@ -195,8 +197,8 @@ ENDPOINTS: Final = (
         "Records, in the format of the instance",
         list[bodies.ConsumedRecord],
         parameters=(
-            Parameter("timeout", ParameterKind.NUMBER, "The longest time of the request in milliseconds"),
-            Parameter("max_bytes", ParameterKind.NUMBER, "The most bytes of keys and values"),
+            Parameter("timeout", ParameterKind.NUMBER, "The maximum duration of the request in milliseconds"),
+            Parameter("max_bytes", ParameterKind.NUMBER, "The maximum number of bytes of keys and values"),
         ),
         more_errors=_CONFLICT | _UNDECODABLE,
     ),

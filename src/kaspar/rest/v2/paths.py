@@ -1,4 +1,4 @@
-"""What stands in the paths and queries of version 2."""
+"""The parameters in paths and queries of version 2."""
 
 from starlette.requests import Request
 

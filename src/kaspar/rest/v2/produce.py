@@ -1,7 +1,7 @@
 """POST /topics/{topic} and /topics/{topic}/partitions/{partition}: records to a topic, or to one partition of it.
 
-A record that is not of its format is refused by itself, beside others that are written. Where none of a request is of
-its format, the whole request is, with the status that Confluent's proxy has for it.
+A record that does not match its format is rejected individually; the others are written. If no record of a request
+matches, the whole request is rejected, with the status of Confluent's proxy.
 """
 
 from collections import deque

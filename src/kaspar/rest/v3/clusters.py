@@ -110,7 +110,7 @@ def _broker(names: ResourceNames, node: ClusterNode) -> BrokerData:
 
 
 def check_broker(cluster: ClusterDescription, broker_id: int) -> None:
-    """A request that only this broker can answer would wait for it to come up. Raises RestError."""
+    """A request that only this broker can handle would wait for it to come up. Raises RestError."""
     if all(node.node_id != broker_id for node in cluster.nodes):
         raise missing(f"Broker {broker_id} cannot be found.")
 

@@ -27,11 +27,13 @@ _MAX_INT: Final = (1 << 31) - 1
 _ACCEPTED: Final = frozenset({JSON, "application/*", "*/*"})
 _NUMBERS: Final = frozenset({"broker_id", "partition_id"})
 _ERRORS: Final = {
-    "400": ResponseSpec("400: the request cannot be understood. 40002: the broker refuses it.", ErrorBody),
-    "401": ResponseSpec("40101: the broker does not accept the credentials.", ErrorBody),
+    "400": ResponseSpec("400: the request is malformed. 40002: the broker rejected it.", ErrorBody),
+    "401": ResponseSpec("40101: the broker rejected the credentials.", ErrorBody),
     "403": ResponseSpec("40301: the broker does not allow it.", ErrorBody),
-    "404": ResponseSpec("404: the resource does not exist. 40402, 40403: nor does the topic or partition.", ErrorBody),
-    "429": ResponseSpec("42901: there are too many requests.", ErrorBody),
+    "404": ResponseSpec(
+        "404: the resource does not exist. 40402, 40403: the topic or partition does not exist.", ErrorBody
+    ),
+    "429": ResponseSpec("42901: too many requests.", ErrorBody),
     "5XX": ResponseSpec("50002: the broker failed. 50003: it may succeed later.", ErrorBody),
 }
 

@@ -1,4 +1,4 @@
-"""How far consumer groups are behind: the committed offsets, and the ends of their partitions.
+"""The lag of consumer groups: the committed offsets, and the ends of their partitions.
 
 The end is the last stable offset, so that a group that reads committed records only can reach it.
 """

@@ -138,7 +138,7 @@ ENDPOINTS: Final = (
         None,
         204,
         AlterTopicsConfigsRequest,
-        more_responses=(("207", ResponseSpec("The topics that were refused", AlterTopicsConfigsResponse)),),
+        more_responses=(("207", ResponseSpec("The topics that were rejected", AlterTopicsConfigsResponse)),),
     ),
     Endpoint(
         "GET",
@@ -152,7 +152,7 @@ ENDPOINTS: Final = (
         "GET",
         f"{TOPIC}/default-configs",
         _list_defaults,
-        "List the settings that a topic would have without its own",
+        "List the default settings of topics",
         TAG,
         TopicConfigDataList,
     ),

@@ -84,7 +84,7 @@ ENDPOINTS: Final = (
         "GET",
         f"{CLUSTER}/topics/-/partitions/-/reassignment",
         _list_all,
-        "List the reassignments under way",
+        "List the reassignments in progress",
         _TAG,
         ReassignmentDataList,
     ),

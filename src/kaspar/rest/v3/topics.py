@@ -24,7 +24,7 @@ from kaspar.web.openapi import Parameter, ParameterKind, ResponseSpec
 TOPIC: Final = f"{CLUSTER}/topics/{{topic_name}}"
 _TAG: Final = "Topic"
 _OPERATIONS: Final = Parameter(
-    "include_authorized_operations", ParameterKind.FLAG, "Also what the caller may do with the topics"
+    "include_authorized_operations", ParameterKind.FLAG, "Include the caller's authorized operations"
 )
 
 Partition = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]

@@ -86,7 +86,7 @@ def _in_child(run_protoc: _Protoc, folder: str, include_paths: list[str], reques
     _, wait_status = os.waitpid(child, 0)
     if os.WIFSIGNALED(wait_status):
         number = os.WTERMSIG(wait_status)
-        reason = "took too long" if number == signal.SIGXCPU else f"was ended by {signal.Signals(number).name}"
+        reason = "took too long" if number == signal.SIGXCPU else f"was killed by {signal.Signals(number).name}"
         return FAILED, f"protoc {reason}".encode()
     if os.WEXITSTATUS(wait_status) == 0:
         return COMPILED, _content(os.path.join(folder, "out", "set"), OUTPUT_BYTES)

@@ -37,7 +37,7 @@ def read_rows(
 def _reason(problem: int, left: int) -> str:
     if problem == steps.TOO_LARGE:
         return _OUT_OF_RANGE
-    return f"it is not Avro of the given schema ({steps.PROBLEMS[problem].format(left=left)})"
+    return f"it is not Avro data of the given schema ({steps.PROBLEMS[problem].format(left=left)})"
 
 
 def _filler(program: Program, rows: int) -> avro_filling.Filler:

@@ -55,7 +55,7 @@ class FormatOptions:
         given = {name.lower(): text.strip() for name, text in options.items()}
         name = given.get(f"{field}.format", "bytes").lower()
         if name not in _OPTIONS:
-            raise InvalidOption(f"Option '{field}.format' must be one of {', '.join(_OPTIONS)}, and {name!r} is not.")
+            raise InvalidOption(f"Option '{field}.format' must be one of {', '.join(_OPTIONS)}, not {name!r}.")
         texts = {option: given.get(f"{field}.{option}".lower()) or None for option in _ALL_OPTIONS}
         if name in _REGISTERED_OPTIONS and texts["schema"] is None and (registry := registry_of(given)) is not None:
             _check(texts, name, field, _REGISTERED_OPTIONS[name])
@@ -107,7 +107,7 @@ def _check(texts: Mapping[str, str | None], name: str, field: Field, known: Mapp
             raise InvalidOption(f"Option '{field}.format' is {name}, so option '{field}.{option}' must be given{more}.")
         if text is not None and option not in known:
             where = " by the schema registry" if known is _REGISTERED_OPTIONS.get(name) else ""
-            raise InvalidOption(f"Option '{field}.{option}' has no meaning while '{field}.format' is {name}{where}.")
+            raise InvalidOption(f"Option '{field}.{option}' has no effect while '{field}.format' is {name}{where}.")
 
 
 def avro_text(given: str | None, option: str) -> str | None:

@@ -47,7 +47,7 @@ class EncodingOptions:
             return None
         if name not in _FORMATS:
             known = ", ".join((*_PLAIN, *_FORMATS))
-            raise InvalidOption(f"Option '{field}.format' must be one of {known}, and {name!r} is not.")
+            raise InvalidOption(f"Option '{field}.format' must be one of {known}, not {name!r}.")
         registry = registry_of(given)
         if registry is None:
             raise InvalidOption(
@@ -56,7 +56,7 @@ class EncodingOptions:
             )
         texts = {option: given.get(f"{field}.{option}") or None for option in ("schema", "message", "subject")}
         if texts["message"] is not None and name != "protobuf":
-            raise InvalidOption(f"Option '{field}.message' has no meaning while '{field}.format' is {name}.")
+            raise InvalidOption(f"Option '{field}.message' has no effect while '{field}.format' is {name}.")
         return cls(
             field,
             name,
@@ -75,7 +75,7 @@ class EncodingOptions:
 def _boolean(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     text = given.get(name, str(default)).lower()
     if text not in _BOOLEANS:
-        raise InvalidOption(f"Option '{name}' must be true or false, and {text!r} is not.")
+        raise InvalidOption(f"Option '{name}' must be true or false, not {text!r}.")
     return _BOOLEANS[text]
 
 

@@ -92,7 +92,8 @@ def schema_of_subject(
     except RegistryError as error:
         text = str(error).rstrip(".")
         raise InvalidOption(
-            f"The schema of the {field} cannot be had from the registry: {text}. Option '{field}.subject' names the "
+            f"The schema of the {field} could not be fetched from the registry: {text}. Option '{field}.subject' "
+            "names the "
             f"subject, which is {subject} otherwise."
         ) from error
     if found.schema.type is not _TYPES[name]:

@@ -55,7 +55,7 @@ def removed(partition: TopicPartition, asked: int, start: StartOfLog) -> str:
     if retains_all:
         return f"{gone}DeleteRecords removed them (the topic has no retention)."
     settings = ", ".join(f"{name}={start.settings[name]}" for name in _RETENTION_SETTINGS[1:] if name in start.settings)
-    return f"{gone}retention removed them before they were read ({settings}), unless somebody used DeleteRecords."
+    return f"{gone}retention removed them before they were read ({settings}), unless DeleteRecords was used."
 
 
 def recreated(topic: str, old: UUID, new: UUID) -> str:

@@ -266,7 +266,7 @@ def _refuse_others(
     unknown += sorted({*topics} - {where.topic for where in partitions})
     problems = []
     if left_out:
-        problems.append(f"it leaves out {', '.join(left_out)}")
+        problems.append(f"it omits {', '.join(left_out)}")
     if unknown:
         problems.append(f"{', '.join(unknown)} is not read by the query")
     if not problems:

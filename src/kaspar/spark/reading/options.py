@@ -299,7 +299,9 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
     wanted = [column.strip() for column in text.split(",") if column.strip()]
     for column in wanted:
         if column.lower() not in named:
-            raise InvalidOption(f"Option 'columns' names {column!r}, and there are only: {', '.join(COLUMNS)}.")
+            raise InvalidOption(
+                f"Option 'columns' names {column!r}, which does not exist; valid: {', '.join(COLUMNS)}."
+            )
     if not wanted:
         raise InvalidOption("Option 'columns' names no column.")
     if KEY_PARTITION.lower() in map(str.lower, wanted) and "keypartitions" not in given:
@@ -326,7 +328,7 @@ def _boolean(given: Mapping[str, str], name: str, *, default: bool = False) -> b
 def _choice(given: Mapping[str, str], name: str, choices: Mapping[str, _Value], *, default: str) -> _Value:
     text = given.get(name.lower(), default).strip().lower()
     if text not in choices:
-        raise InvalidOption(f"Option '{name}' must be {' or '.join(choices)}, and {text!r} is not.")
+        raise InvalidOption(f"Option '{name}' must be {' or '.join(choices)}, not {text!r}.")
     return choices[text]
 
 
@@ -347,5 +349,5 @@ def _duration_ms(given: Mapping[str, str], name: str, default: str) -> int:
     text = given.get(name.lower(), default).strip().lower()
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
     if match is None or (match[2] or "ms") not in _TIME_UNITS_MS:
-        raise InvalidOption(f"Option '{name}' must be a time like 500ms, 30s, 15m or 2h, and {text!r} is not.")
+        raise InvalidOption(f"Option '{name}' must be a time like 500ms, 30s, 15m or 2h, not {text!r}.")
     return int(int(match[1]) * _TIME_UNITS_MS[match[2] or "ms"])

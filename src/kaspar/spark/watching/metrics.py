@@ -50,7 +50,7 @@ FAMILIES: Final[tuple[Family[Queries], ...]] = (
     Family(
         "kaspar_spark_query_running",
         Kind.GAUGE,
-        "1 while the query runs, 0 after it has ended.",
+        "1 while the query is running, 0 after it has ended.",
         _each(lambda figures: int(figures.running)),
         ("query",),
     ),

@@ -195,7 +195,7 @@ def _producer_settings(settings: Mapping[str, str], request_timeout_ms: int) -> 
 def _number(settings: Mapping[str, str], name: str, default: int, *, lowest: int = 0, highest: int = _MAX_INT) -> int:
     value = whole_number(settings, name, default, at_least=lowest, prefix=PREFIX)
     if value > highest:
-        raise InvalidOption(f"Option '{PREFIX}{name}' must be at most {highest}, and {value} is not.")
+        raise InvalidOption(f"Option '{PREFIX}{name}' must be at most {highest}, not {value}.")
     return value
 
 
@@ -204,7 +204,7 @@ def _choice(settings: Mapping[str, str], name: str, choices: Mapping[str, T], de
     if text is None:
         return default
     if (value := choices.get(text.strip().lower())) is None:
-        raise InvalidOption(f"Option '{PREFIX}{name}' must be one of {', '.join(choices)}, and {text!r} is not.")
+        raise InvalidOption(f"Option '{PREFIX}{name}' must be one of {', '.join(choices)}, not {text!r}.")
     return value
 
 

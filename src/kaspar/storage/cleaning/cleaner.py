@@ -104,11 +104,11 @@ class Cleaner:
             )
         except OSError as error:
             if owner.deleted or (isinstance(error, FileNotFoundError) and not _is_missing(owner, error)):
-                raise CleaningStopped(f"files of {owner.topic_partition} were deleted meanwhile") from error
+                raise CleaningStopped(f"files of {owner.topic_partition} were deleted in the meantime") from error
             raise owner.directory.fail(error, f"cleaning {owner.topic_partition}") from error
         except (DamagedSegment, MalformedBytes) as damage:
             if owner.local.truncations != to_clean.truncations:  # what was being read was cut off
-                raise CleaningStopped(f"{owner.topic_partition} was truncated meanwhile") from damage
+                raise CleaningStopped(f"{owner.topic_partition} was truncated in the meantime") from damage
             raise
 
 

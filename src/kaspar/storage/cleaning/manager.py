@@ -135,10 +135,10 @@ class LogCleanerManager:
         except DamagedSegment as damage:
             reason = str(damage)
             self.failed(one, reason)
-            log.error("a partition cannot be cleaned, and is left as it is", partition=partition, reason=reason)
+            log.error("a partition cannot be cleaned and will be skipped", partition=partition, reason=reason)
             return None
         except OSError as error:
-            raise one.directory.fail(error, f"looking at {partition}") from error
+            raise one.directory.fail(error, f"reading {partition}") from error
         if to_clean.was_reset:
             self._write_offset(one, to_clean.first_dirty_offset)
         return to_clean

@@ -58,7 +58,7 @@ def offsets_to_clean(
 ) -> OffsetsToClean:
     """`first_dirty_offset` is the checkpointed one; None if the log was never cleaned.
 
-    Raises DamagedSegment, CleaningStopped (the log has changed meanwhile) or OSError.
+    Raises DamagedSegment, CleaningStopped (the log has changed in the meantime) or OSError.
     """
     truncations = owner.local.truncations
     first_dirty, was_reset = _first_dirty(owner, first_dirty_offset)
@@ -136,6 +136,6 @@ def _first_timestamp(owner: Log, segment: Segment) -> int:
             segment.rolling_timestamp = read_header(head, 0).max_timestamp
         except MalformedBytes as problem:
             if owner.local.truncations != truncations or not owner.local.has_segment(segment):
-                raise CleaningStopped(f"{owner.topic_partition} changed meanwhile") from problem
+                raise CleaningStopped(f"{owner.topic_partition} changed in the meantime") from problem
             raise DamagedSegment(segment.path(LOG), 0, str(problem)) from problem
     return segment.rolling_timestamp

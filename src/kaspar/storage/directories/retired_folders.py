@@ -69,7 +69,7 @@ class RetiredFolders:
     def set_aside(self, directory: LogDirectory, folder: str, partition: TopicPartition, reason: str) -> None:
         """Keep a folder under a name that no start takes for a log."""
         renamed = _rename(directory, folder, stray_folder(partition), f"setting {folder} aside")
-        log.error("set a folder aside that is not in use", folder=folder, reason=reason, kept_as=renamed)
+        log.error("moved an unused folder aside", folder=folder, reason=reason, kept_as=renamed)
 
     def remove_due(self, now_ms: int, delay_ms: int) -> None:
         """Remove folders whose delay is over. The delay of new ones begins now."""

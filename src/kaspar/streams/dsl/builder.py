@@ -115,7 +115,7 @@ class StreamsBuilder:
         graph = self._graph
         spec = Materialized(store, key_serde, value_serde).key_value_store(graph, f"{topic}-")
         if spec.name in graph.stores or spec.name in graph.global_tables:
-            raise TopologyError(f"Two stores have the name {spec.name}: give each its own.")
+            raise TopologyError(f"Two stores have the name {spec.name}: give each its own name.")
         source = Source(
             graph.new_name("KSTREAM-SOURCE-", name),
             [topic],

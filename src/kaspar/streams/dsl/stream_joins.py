@@ -45,7 +45,9 @@ def join(
         raise TopologyError(f"A stream is joined with a stream, a table or a global table, not with {other!r}.")
     _refuse(with_what, windows=windows, store_name=store_name, other_value_serde=other_value_serde)
     if kind == "outer":
-        raise TopologyError(f"There is no outer join of {with_what}: its changes emit nothing. Use left_join().")
+        raise TopologyError(
+            f"An outer join of {with_what} is not supported, since changes of the table emit nothing: use left_join()."
+        )
     if isinstance(other, TableHandle):
         _refuse(with_what, key_selector=key_selector)
         return _join_table(stream, other, joiner, kind, with_key, name)
@@ -186,7 +188,7 @@ def _join_global_table(
             "A join with a global table needs key_selector, a function of key and value that returns the table's key."
         )
     if table.store not in stream.graph.global_tables:
-        raise TopologyError(f"The global table {table.topic} is of another StreamsBuilder.")
+        raise TopologyError(f"The global table {table.topic} belongs to another StreamsBuilder.")
     prefix = "KSTREAM-LEFTJOIN-" if kind == "left" else "KSTREAM-JOIN-"
     node = StreamGlobalTableJoin(
         stream.graph.new_name(prefix, name),

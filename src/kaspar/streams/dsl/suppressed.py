@@ -23,8 +23,8 @@ Table = TypeVar("Table", bound=TableHandle)
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """How large a buffer may become in each partition. A full one emits its earliest changes before their time, unless
-    it is told to stop the program."""
+    """How large a buffer may become in each partition. A full one emits its earliest changes early, unless it is
+    configured to stop the program."""
 
     limits: BufferLimits
 
@@ -68,8 +68,8 @@ class Suppressed:
         buffer = buffer or BufferConfig.unbounded()
         if buffer.limits.is_bounded and buffer.limits.when_full is WhenFull.EMIT_EARLY:
             raise TopologyError(
-                "until_window_closes() emits final results only, and a buffer that emits early when it is full emits "
-                "others: use shut_down_when_full()."
+                "until_window_closes() emits final results only, so its buffer must not emit early when it is full: "
+                "use shut_down_when_full()."
             )
         return cls(None, buffer)
 
@@ -102,8 +102,7 @@ def _final_after_ms(node: Node) -> int:
         return node.closes_after_ms
     if not node.parents or isinstance(node, Repartition):
         raise TopologyError(
-            "until_window_closes() needs a table of windows, and this one has none: use windowed_by() before it, or "
-            "until_time_limit()."
+            "until_window_closes() needs a windowed table: use windowed_by() before it, or until_time_limit()."
         )
     return max(_final_after_ms(parent) for parent in node.parents)
 

@@ -94,8 +94,8 @@ def foreign_key_join(
     for side in (table, other):
         if partitioner_of(side.key_serde) is not None:
             raise TopologyError(
-                "A windowed table has no foreign-key join: its rows are where their keys are, not their windows. "
-                "Make a table with plain keys of it: to_stream(selector).to_table()."
+                "A windowed table cannot be used in a foreign-key join, because its rows are partitioned by key, "
+                "not by window. Convert it to a table with plain keys: to_stream(selector).to_table()."
             )
     result = _ForeignKeyJoin(table, other, name).build(
         foreign_key, joiner, is_left_join=kind == "left", with_key=with_key, foreign_key_with_key=foreign_key_with_key

@@ -3,7 +3,7 @@
     left table -> SendSubscription ~~ topic ~~> Subscribe ~~ topic ~~> ResolveResponse -> the joined table
                                       right table -> Notify ~~~~^
 
-The left table's task sends each row's subscription to the task of the right row; that one answers with the right row's
+The left table's task sends each row's subscription to the task of the right row; that one responds with the right row's
 value, now and whenever it changes; and the left table's task joins the two. The left row may have changed in the
 meantime: a response with the hash of another value is dropped, since one for the new value is on its way.
 """
@@ -86,7 +86,7 @@ class SendSubscription(Node):
 
 
 class Subscribe(Node):
-    """Keeps the subscriptions to the right table's rows and answers them (SubscriptionReceiveProcessorSupplier,
+    """Keeps the subscriptions to the right table's rows and responds to them (SubscriptionReceiveProcessorSupplier,
     SubscriptionJoinProcessorSupplier). In the store a subscription is the hash, by the keys of both rows."""
 
     def __init__(

@@ -7,7 +7,7 @@
         def process(self, record): ...
 
 A processor is created and initialised for each micro-batch and partition, wherever Spark runs it. What must outlive a
-batch belongs in a store; schedules go on by themselves.
+batch belongs in a store; schedules continue by themselves.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,7 +85,7 @@ class ProcessorContext:
         stores = self._context.stores
         if name not in stores or (name not in self._node.stores and name not in self._context.global_stores):
             raise StreamsError(
-                f"The processor {self._node.name} uses the store {name}, and was not given it: name it in process()."
+                f"The processor {self._node.name} uses the store {name} without declaring it: name it in process()."
             )
         return stores[name]
 
@@ -153,7 +153,7 @@ class _FixedKeyContext(ProcessorContext):
     def forward(self, record: Record, child: str | None = None) -> None:
         if record.key is not self.key and record.key != self.key:
             raise StreamsError(
-                f"The processor {self._node.name} forwards the key {record.key!r} instead of {self.key!r}, and "
-                "process_values() keeps keys: use process()."
+                f"The processor {self._node.name} forwards the key {record.key!r} instead of {self.key!r}, but "
+                "process_values() must keep keys: use process()."
             )
         super().forward(record, child)

@@ -1,4 +1,4 @@
-"""Operators that look at one record at a time (KStreamMap, KStreamFilter, KStreamBranch and others)."""
+"""Operators that process one record at a time (KStreamMap, KStreamFilter, KStreamBranch and others)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any

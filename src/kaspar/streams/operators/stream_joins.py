@@ -22,7 +22,7 @@ from kaspar.streams.windows import JoinWindows
 
 class JoinWindow(Node):
     """Keeps the records of one side for the other (KStreamJoinWindow). What is older than the store keeps records is
-    late: it may still find partners, and nobody will find it."""
+    late: it may still find partners, but will not be found itself."""
 
     def __init__(self, name: str, store: str) -> None:
         super().__init__(name, stores=[store])
@@ -47,7 +47,7 @@ class JoinWindow(Node):
 
 
 class StreamJoin(Node):
-    """One side of a join. `keeps_unmatched`: its records are emitted without a partner, too."""
+    """One side of a join. `keeps_unmatched`: its records are also emitted without a partner."""
 
     def __init__(
         self,

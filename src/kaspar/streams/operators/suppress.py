@@ -3,7 +3,7 @@
 A change waits until the stream time of this step is `wait_ms` behind its *buffer time*: the end of its window, or the
 timestamp of the first change of its key. Later changes of the key replace it in its place. Changes leave in the order
 of buffer time and key. As in Kafka, a change that leaves has the old value of the last change of its key, and the
-buffer is looked at whenever a record arrives, not by the clock.
+buffer is checked whenever a record arrives, not by the clock.
 """
 
 from typing import Any
@@ -94,6 +94,6 @@ class TableSuppress(TableNode):
         return ProcessingError(
             f"The buffer of {self.name} is full: it has {totals.records} records "
             f"({'no limit' if limits.records is None else f'at most {limits.records}'}) and {totals.size} bytes "
-            f"({'no limit' if limits.size is None else f'at most {limits.size}'}), and its BufferConfig says that the "
-            "program stops then."
+            f"({'no limit' if limits.size is None else f'at most {limits.size}'}), and its BufferConfig stops the "
+            "program when it is full."
         )

@@ -3,7 +3,7 @@
 A table node forwards changes, pairs of new and old value. Whether old values are sent, and which tables have a store,
 follows Kafka's KTableImpl: a step that needs old values asks its parents for them (`send_old_values`), and a step that
 looks up values asks for a getter, which a table without a store computes from its parent's. Where a filter or a mapped
-table has no store and nobody needs old values, it sends a tombstone whenever a value does not pass.
+table has no store and old values are not needed, it sends a tombstone whenever a value does not pass.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class StoreTable(TableNode):
 
 
 class TableSource(TableNode):
-    """A topic or a stream as a table (KTableSource). It gets its store when somebody needs it."""
+    """A topic or a stream as a table (KTableSource). It gets its store when one is needed."""
 
     def __init__(self, name: str, store: str, add_store: Callable[["TableSource"], object], *, stored: bool) -> None:
         super().__init__(name)
@@ -250,7 +250,7 @@ class TableToStream(Node):
 
 class TableSelect(Node):
     """Re-keys a table for a grouping (KTableRepartitionMap): the old value is withdrawn from its group, and the new one
-    added to its own. If both groups are the same, they travel as one change (KIP-904)."""
+    added to its own. If both groups are the same, they are sent as one change (KIP-904)."""
 
     def __init__(self, name: str, selector: Callable[[Any, Any], tuple[Any, Any]]) -> None:
         super().__init__(name)

@@ -2,7 +2,7 @@
 
 A record belongs to all windows that contain its timestamp. A window is closed when the stream time of this step, less
 the grace period, has reached its end; what arrives later for it is dropped. Only a record without key belongs to no
-window: the aggregator is called for values of None, too, as in Kafka.
+window: the aggregator is also called for values of None, as in Kafka.
 """
 
 from collections.abc import Callable

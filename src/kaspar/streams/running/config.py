@@ -102,7 +102,7 @@ _WITHOUT_EFFECT: Final = frozenset(
 )
 """Settings of Kafka Streams for what Spark does here, or for what does not exist: caches, threads, standby replicas."""
 _DECIDED_HERE: Final = {
-    "default.timestamp.extractor": "give sources a function instead, with timestamp_extractor=",
+    "default.timestamp.extractor": "pass a function to each source with timestamp_extractor= instead",
     "consumer.isolation.level": "a streams program always reads committed records",
     "consumer.group.id": "the group of a streams program is its application.id",
     "consumer.enable.auto.commit": "offsets are committed when their records are processed",
@@ -193,7 +193,7 @@ class _Reader:
             return None
         text = _text(value).strip()
         if not text:
-            raise InvalidSetting(f"{name} is empty: give it a value, or leave it out.")
+            raise InvalidSetting(f"{name} is empty: set a value or remove it.")
         return text
 
     def number(self, name: str, default: int, *, at_least: int = 0) -> int:
@@ -203,15 +203,15 @@ class _Reader:
         try:
             number = int(_text(value))
         except ValueError:
-            raise InvalidSetting(f"{name} must be a whole number, and {value!r} is not.") from None
+            raise InvalidSetting(f"{name} must be an integer, not {value!r}.") from None
         if number < at_least:
-            raise InvalidSetting(f"{name} must be at least {at_least}, and {number} is not.")
+            raise InvalidSetting(f"{name} must be at least {at_least}, not {number}.")
         return number
 
     def choice(self, name: str, choices: Mapping[str, _AnyValue], default: str) -> _AnyValue:
         text = self.text(name) or default
         if text not in choices:
-            raise InvalidSetting(f"{name} must be {' or '.join(choices)}, and {text!r} is not.")
+            raise InvalidSetting(f"{name} must be {' or '.join(choices)}, not {text!r}.")
         return choices[text]
 
 
@@ -232,8 +232,8 @@ def _check_name(name: str) -> None:
     ):
         return
     close = difflib.get_close_matches(name, _NAMES, n=1)
-    meant = f" Did you mean {close[0]}?" if close else " Settings of clients begin with consumer. or producer."
-    raise InvalidSetting(f"There is no setting {name}.{meant}")
+    meant = f" Did you mean {close[0]}?" if close else " Client settings start with consumer. or producer."
+    raise InvalidSetting(f"Unknown setting {name}.{meant}")
 
 
 def _client_settings(given: Mapping[str, Any]) -> dict[str, str]:
@@ -241,7 +241,7 @@ def _client_settings(given: Mapping[str, Any]) -> dict[str, str]:
     own = {"bootstrap.servers", "client.id", "request.timeout.ms"}
     clients = {name: _text(value) for name, value in given.items() if name in own or name.startswith(_CLIENT_PREFIXES)}
     if not clients.get("bootstrap.servers", "").strip():
-        raise InvalidSetting("bootstrap.servers must be given: host:port of one or more brokers.")
+        raise InvalidSetting("bootstrap.servers is required: host:port of one or more brokers.")
     return clients | {name.removeprefix("admin."): _text(value) for name, value in given.items() if _is_admin(name)}
 
 
@@ -261,10 +261,10 @@ def _options(clients: Mapping[str, str], given: Mapping[str, Any], prefix: str) 
 def _application_id(read: _Reader) -> str:
     text = read.text("application.id")
     if text is None:
-        raise InvalidSetting("application.id must be given: the name of the program, of its group and internal topics.")
+        raise InvalidSetting("application.id is required: the name of the program, its group and its internal topics.")
     if set(text) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") or text in (".", ".."):
         raise InvalidSetting(
-            f"application.id must be a valid start of a topic's name (letters, digits, '.', '_' and '-'), and {text!r} "
+            f"application.id must be a valid topic name prefix (letters, digits, '.', '_' and '-'), and {text!r} "
             "is not."
         )
     return text
@@ -274,7 +274,7 @@ def _offset_reset(read: _Reader) -> str:
     given = read.any("auto.offset.reset", "consumer.auto.offset.reset")
     text = "earliest" if given is None else _text(given).strip().lower()
     if text not in ("earliest", "latest"):
-        raise InvalidSetting(f"auto.offset.reset must be earliest or latest, and {text!r} is not.")
+        raise InvalidSetting(f"auto.offset.reset must be earliest or latest, not {text!r}.")
     return text
 
 
@@ -301,7 +301,7 @@ def _on_error(read: _Reader, name: str, older_name: str | None = None) -> OnErro
     text = _text(given).strip()
     found = _ON_ERROR.get(text.lower()) or _JAVA_HANDLERS.get(text.removeprefix(_JAVA_ERRORS))
     if found is None:
-        raise InvalidSetting(f"{name} must be fail or continue, and {text!r} is not. Other handlers cannot be used.")
+        raise InvalidSetting(f"{name} must be fail or continue, not {text!r}. Other handlers cannot be used.")
     return found
 
 
@@ -318,5 +318,5 @@ def _listener(read: _Reader, *names: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 1 << 16):
-        raise InvalidSetting(f"{name} must be host:port, and {text!r} is not.")
+        raise InvalidSetting(f"{name} must be host:port, not {text!r}.")
     return host.strip("[]"), int(port)

@@ -1,4 +1,4 @@
-"""The folder of a program under `state.dir`: what it needs to go on where it was.
+"""The directory of a program under `state.dir`: what it needs to resume.
 
 run.json         the id of this history of the program, which is committed to its group with every offset; the ids of
                  the topics that the rest of the folder depends on; the names of the state of each sub-topology, and
@@ -73,7 +73,7 @@ class RunFolder:
             if os.access(self.path, os.W_OK | os.X_OK):
                 return
             reason = os.strerror(errno.EACCES)
-        raise StreamsError(f"The folder {self.path} cannot be written ({reason}): set state.dir to another one.")
+        raise StreamsError(f"The directory {self.path} is not writable ({reason}): set state.dir to another one.")
 
     def open(
         self,
@@ -110,8 +110,8 @@ class RunFolder:
         if not is_of_somebody_else(committed, _METADATA + run.id):
             return False
         log.warning(
-            "The offsets of the group were changed by somebody else, such as kafka-streams-application-reset: the "
-            "program discards its checkpoints and its local state, and starts at these offsets.",
+            "The offsets of the group were changed externally, for example by kafka-streams-application-reset: the "
+            "program discards its checkpoints and local state, and starts at these offsets.",
             folder=self.path,
         )
         return True
@@ -126,8 +126,8 @@ class RunFolder:
                 if moved:
                     raise StreamsError(
                         f"The topic {moved[0]} was read by sub-topology {earlier} and is now read by sub-topology "
-                        f"{number}, which would process records of it again. Declare new streams behind those that the "
-                        "program had; otherwise give it a new application.id, or reset the application "
+                        f"{number}, which would process records of it again. Declare new streams after the existing "
+                        "ones; otherwise use a new application.id, or reset the application "
                         "(kafka-streams-application-reset)."
                     )
 
@@ -135,7 +135,7 @@ class RunFolder:
         if not outdated.states:
             return run
         log.warning(
-            "Topics of the program were deleted and recreated: what was read from them is discarded.",
+            "Topics of the program were deleted and recreated: the data read from them is discarded.",
             topics=", ".join(sorted(recreated)),
             folder=self.path,
         )

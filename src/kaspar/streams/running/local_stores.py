@@ -160,4 +160,4 @@ class LocalStore:
 
     def _refuse_windows(self, method: str, instead: str) -> None:
         if self.has_windows:
-            raise StreamsError(f"The store {self.name} has windows, and no {method}(): use {instead}().")
+            raise StreamsError(f"The store {self.name} is windowed and has no {method}(): use {instead}().")

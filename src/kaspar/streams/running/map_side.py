@@ -42,7 +42,7 @@ SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headerBytes"
 """The columns that are read from topics. Where `topic` is null, a row is only a tick of the clock."""
 
 _CHUNK = 4_096
-_IS_NEW = " was created a moment ago: the batch is repeated with it."
+_IS_NEW = " was just created: the batch is retried."
 _MAX_ROWS = 65_536
 
 

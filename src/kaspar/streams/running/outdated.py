@@ -1,6 +1,6 @@
-"""What of a program's folder is outdated when it starts again: decisions only.
+"""Which parts of a program's directory are outdated when it restarts: decisions only.
 
-- Offsets of the group that were committed with other metadata than this history's are from somebody else: the
+- Offsets of the group that were committed with other metadata than this history's are from another source: the
   application was reset (kafka-streams-application-reset), or ran in another folder. Then the history is over.
 - A topic whose id is another than before was deleted and recreated. A re-partition topic ends the checkpoint of the
   sub-topology that reads it, and with it what is named by its batches; a changelog, or the topic of a global table,

@@ -2,8 +2,8 @@
 
 Batches of a sub-topology are published under a name that follows from `application.id`, whatever folder the program
 runs in, and their decisions say how far the inputs were read. A program without a checkpoint takes over the name: what
-was decided is committed, what was not is aborted, and a run that still exists can publish nothing more. Then it goes on
-behind the last decision. The group's own offsets may be one batch behind, since they are committed with the next one.
+was decided is committed, what was not is aborted, and a run that still exists can publish nothing more. Then it resumes
+after the last decision. The group's own offsets may be one batch behind, since they are committed with the next one.
 
 The order of the steps matters: take over, commit the offsets to the group, release the name. A start that fails between
 two of them is repeated without harm.
@@ -57,7 +57,7 @@ class Predecessors:
             state = self._participants.log.read_to_end(name)
             taken = take_over(self._participants, name, f"taken over {self._participants.nonce}", state)
             if taken is None:
-                raise Superseded(f"{name} was just taken over by another run of the program: stop that one")
+                raise Superseded(f"{name} was just taken over by another run of the program: stop the other run")
             if taken.last is not None and taken.last.note is not None:
                 notes.append(Note.decode(taken.last.note))
         return notes

@@ -147,7 +147,7 @@ class SubTopologyQuery:
         java = rows.sparkSession.sparkContext._jvm
         assert java is not None, "there is a JVM"
         java.java.lang.Thread.sleep(_PARKED_MS)
-        raise StreamsError("The query was to be stopped, and was not.")
+        raise StreamsError("The query could not be stopped.")
 
     # --- batches ------------------------------------------------------------------------------------------------------
 

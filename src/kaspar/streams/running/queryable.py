@@ -36,7 +36,7 @@ _LARGEST_LIMIT: Final = 10_000
 
 
 class BadRequest(KasparError):
-    """A request that cannot be answered, with the reason."""
+    """A request that cannot be served, with the reason."""
 
 
 def make_app(stores: Stores) -> "Starlette":
@@ -45,13 +45,11 @@ def make_app(stores: Stores) -> "Starlette":
     from starlette.responses import Response
     from starlette.routing import Route
 
-    def answer(find: "Callable[[LocalStore, Request], Any]") -> "Callable[[Request], Response]":
+    def endpoint(find: "Callable[[LocalStore, Request], Any]") -> "Callable[[Request], Response]":
         def respond(request: "Request") -> "Response":
             store = stores().get(request.path_params["name"])
             if store is None:
-                return _json(
-                    {"error": f"There is no store {request.path_params['name']}: GET /stores lists them."}, 404
-                )
+                return _json({"error": f"Unknown store {request.path_params['name']}: GET /stores lists them."}, 404)
             try:
                 found = find(store, request)
             except BadRequest as problem:
@@ -72,12 +70,12 @@ def make_app(stores: Stores) -> "Starlette":
     return Starlette(
         routes=[
             Route("/stores", list_stores),
-            Route("/stores/{name}", answer(_describe)),
-            Route("/stores/{name}/keys", answer(_get)),
-            Route("/stores/{name}/keys/{key:path}", answer(_get)),
-            Route("/stores/{name}/range", answer(_range)),
-            Route("/stores/{name}/windows", answer(_windows)),
-            Route("/stores/{name}/windows/{key:path}", answer(_windows)),
+            Route("/stores/{name}", endpoint(_describe)),
+            Route("/stores/{name}/keys", endpoint(_get)),
+            Route("/stores/{name}/keys/{key:path}", endpoint(_get)),
+            Route("/stores/{name}/range", endpoint(_range)),
+            Route("/stores/{name}/windows", endpoint(_windows)),
+            Route("/stores/{name}/windows/{key:path}", endpoint(_windows)),
         ]
     )
 
@@ -113,7 +111,7 @@ def _bounds(store: LocalStore, request: "Request", *names: str) -> list[Any]:
 def _limit(request: "Request") -> int:
     limit = _number(request, "limit", _DEFAULT_LIMIT)
     if limit > _LARGEST_LIMIT:
-        raise BadRequest(f"limit must be at most {_LARGEST_LIMIT}, and {limit} is not.")
+        raise BadRequest(f"limit must be at most {_LARGEST_LIMIT}, not {limit}.")
     return limit
 
 
@@ -179,7 +177,7 @@ def _read(store: LocalStore, data: bytes) -> Any:
     try:
         return store.key_serde.deserialize(store.name, data)
     except Exception as problem:
-        raise BadRequest(f"key_base64 has no key of the store {store.name}: {problem}") from None
+        raise BadRequest(f"key_base64 is not a key of the store {store.name}: {problem}") from None
 
 
 def _value(stored: Any) -> dict[str, Any]:
@@ -208,5 +206,5 @@ def _number(request: "Request", name: str, default: int) -> int:
     if text is None:
         return default
     if not text.isdecimal():
-        raise BadRequest(f"{name} must be a whole number, and {text!r} is not.")
+        raise BadRequest(f"{name} must be an integer, not {text!r}.")
     return int(text)

@@ -76,7 +76,7 @@ def check_topics(topology: Topology, config: StreamsConfig) -> None:
             existing = _existing(admin, topology, config)
         except Refused as refused:
             if problems and refused.code is ErrorCode.REQUEST_TIMED_OUT:
-                raise StreamsError(f"{problems[0]}. Is bootstrap.servers right?") from None
+                raise StreamsError(f"{problems[0]}. Check bootstrap.servers.") from None
             raise
     planned(topology, config, {name: len(each.partitions) for name, each in existing.items()})
 
@@ -114,8 +114,7 @@ def planned(topology: Topology, config: StreamsConfig, existing: Mapping[str, in
     missing = sorted({*topology.source_topics} - existing.keys())
     if missing:
         raise StreamsError(
-            f"These source topics must exist before the program starts, and do not: {', '.join(missing)}. Create them "
-            "with as many partitions as their records need."
+            f"These source topics do not exist: {', '.join(missing)}. Create them before starting the program."
         )
     plan = TopicPlan(counts=dict(existing))
     waiting = list(topology.sub_topologies)

@@ -84,7 +84,7 @@ def _settled_ends(client: Client, where: Mapping[TopicPartition, int]) -> dict[T
             return {each: listed.offset for each, listed in stable.items()}
         if time.monotonic() > deadline:
             raise StreamsError(
-                f"The changelog {min(behind)} has an open transaction that does not end, so the state cannot be read: "
+                f"The changelog {min(behind)} has an open transaction that is not ending, so the state cannot be read: "
                 "`kaspar spark transactions` shows it, and `--query ID --end` ends it if it was left behind by a run "
                 "whose checkpoint is gone. Otherwise another program is writing to this topic."
             )

@@ -3,8 +3,8 @@
     builder.stream("trades", key_serde=serdes.text(), value_serde=serdes.structured(Trade))
 
 A serde is passed with an operator, or by name in the settings `default.key.serde` and `default.value.serde`. `None` is
-null, both ways, for every serde. A class of one's own with the two methods of `Serde` is a serde, too; `of` makes one
-of two functions. Serdes travel to Spark's workers with the topology: they are pickled by how they were made.
+null, both ways, for every serde. Any class with the two methods of `Serde` is a serde too; `of` creates one from two
+functions. Serdes are sent to Spark's workers with the topology: they are pickled by how they were created.
 """
 
 from kaspar.streams.serdes.avro_records import avro

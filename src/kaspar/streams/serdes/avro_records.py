@@ -35,7 +35,7 @@ class _Avro:
             # A field that the schema does not have is refused: it is more likely misspelt than unwanted.
             self._write(stream, self._schema, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises many kinds
-            raise unwritable("avro", topic, value, f"it is not of the schema ({reason_of(error)})") from error
+            raise unwritable("avro", topic, value, f"it does not match the schema ({reason_of(error)})") from error
         return stream.getvalue()
 
     def deserialize(self, topic: str, data: bytes | None) -> Any:
@@ -45,7 +45,9 @@ class _Avro:
         try:
             value = self._read(stream, self._schema, None)
         except Exception as error:  # fastavro raises many kinds
-            raise unreadable("avro", topic, data, f"they are not Avro of the schema ({reason_of(error)})") from error
+            raise unreadable(
+                "avro", topic, data, f"they are not Avro data of the schema ({reason_of(error)})"
+            ) from error
         if stream.tell() != len(data):
             raise unreadable("avro", topic, data, f"{len(data) - stream.tell()} bytes are left over")
         return value

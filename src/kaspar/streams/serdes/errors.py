@@ -43,7 +43,7 @@ def unreadable(serde: str, topic: str, data: bytes, reason: str) -> Serializatio
     shown = data[:_BYTES_SHOWN].hex() + ("..." if len(data) > _BYTES_SHOWN else "")
     return SerializationError(
         f"The {serde} serde cannot read {len(data)} bytes ({shown or 'empty'}) of topic {topic}: {reason}. Set "
-        "key_serde or value_serde to the serde by which the topic was written."
+        "key_serde or value_serde to the serde that the topic was written with."
     )
 
 

@@ -41,8 +41,9 @@ def serde_for(name_or_serde: Serde[Any] | str) -> Serde[Any]:
     if not isinstance(name_or_serde, str):
         if isinstance(name_or_serde, type) or not isinstance(name_or_serde, Serde):
             raise InvalidSetting(
-                f"A serde has the methods serialize(topic, value) and deserialize(topic, data), and {name_or_serde!r} "
-                f"has not. Use one of kaspar.streams.serdes, such as serdes.text(), or its name: {', '.join(_BY_NAME)}."
+                f"A serde must have the methods serialize(topic, value) and deserialize(topic, data), unlike "
+                f"{name_or_serde!r}. Use one of kaspar.streams.serdes, such as serdes.text(), or its name: "
+                f"{', '.join(_BY_NAME)}."
             )
         return name_or_serde
     if name_or_serde.startswith(_JAVA_PREFIX):
@@ -51,7 +52,7 @@ def serde_for(name_or_serde: Serde[Any] | str) -> Serde[Any]:
         known = _BY_NAME.get(name_or_serde)
     if known is None:
         raise InvalidSetting(
-            f"There is no serde {name_or_serde!r}. The names are {', '.join(_BY_NAME)}, and those of Java's classes, "
-            f"such as {_JAVA_PREFIX}StringSerde. Any other serde is passed as an object: serdes.avro(schema)."
+            f"Unknown serde {name_or_serde!r}. Valid names are {', '.join(_BY_NAME)}, and Java class names such as "
+            f"{_JAVA_PREFIX}StringSerde. Pass any other serde as an object, such as serdes.avro(schema)."
         )
     return known

@@ -40,7 +40,7 @@ class _Number(Generic[N]):
         try:
             number: N = self._unpack(data)[0]
         except struct.error as error:
-            raise unreadable(self.name, topic, data, f"its numbers have {self.size} bytes") from error
+            raise unreadable(self.name, topic, data, f"its numbers must have {self.size} bytes") from error
         return number
 
     def __reduce__(self) -> str:

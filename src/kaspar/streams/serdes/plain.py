@@ -1,8 +1,8 @@
 """Text, bytes, truth values and UUIDs (Kafka's StringSerializer, ByteArraySerializer, BooleanSerializer and
 UUIDSerializer).
 
-Java replaces what is no valid text instead of refusing it: bytes that are not UTF-8 are read as U+FFFD, and half of a
-surrogate pair is written as a question mark. So does `text`.
+Java replaces invalid text instead of rejecting it: bytes that are not UTF-8 are read as U+FFFD, and half of a surrogate
+pair is written as a question mark. So does `text`.
 """
 
 import re

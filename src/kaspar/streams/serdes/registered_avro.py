@@ -60,7 +60,7 @@ class RegisteredAvro:
         try:
             self._write(stream, schema, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises many kinds
-            raise unwritable(_NAME, topic, value, f"it is not of the schema ({reason_of(error)})") from error
+            raise unwritable(_NAME, topic, value, f"it does not match the schema ({reason_of(error)})") from error
         return stream.getvalue()
 
     def _written_to(self, topic: str, text: str, value: Any) -> _Written:
@@ -89,7 +89,9 @@ class RegisteredAvro:
         try:
             return read(payload)
         except Exception as error:  # EOFError, IndexError, SchemaResolutionError and more
-            raise unreadable(_NAME, topic, data, f"they are not Avro of schema {key} ({reason_of(error)})") from error
+            raise unreadable(
+                _NAME, topic, data, f"they are not Avro data of schema {key} ({reason_of(error)})"
+            ) from error
 
     def _reader(self, registered: RegisteredSchema) -> Callable[[bytes], Any]:
         from fastavro import schemaless_reader

@@ -44,7 +44,7 @@ class RegisteredProtobuf(Generic[M]):
         except RegistryUnavailable:
             raise
         except RegistryError as error:
-            advice = f"the registry refused a file that it imports ({reason_of(error)})"
+            advice = f"the registry rejected a file that it imports ({reason_of(error)})"
             raise unwritable(self._schemas.name, topic, value, advice) from error
         except Exception as error:  # EncodeError, for which protobuf would have to be imported
             raise unwritable(self._schemas.name, topic, value, reason_of(error)) from error

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kaspar.streams.serdes.class_pickling import check_picklable, make_picklable
 from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadable, unwritable, wrong_type
 from kaspar.streams.serdes.serde import Serde
-from kaspar.streams.serdes.travelling_classes import check_picklable, make_picklable
 
 T = TypeVar("T")
 
@@ -59,14 +59,16 @@ def structured(cls: type[T]) -> Serde[T]:
         return _Structured(cls, adapter.dump_json, adapter.validate_json)
     if not (dataclasses.is_dataclass(cls) or issubclass(cls, msgspec.Struct)):
         raise SerializationError(
-            f"serdes.structured takes a dataclass, a msgspec Struct or a pydantic model, and {cls.__name__} is none "
-            "of these. For dicts and lists use serdes.json()."
+            f"serdes.structured takes a dataclass, a msgspec Struct or a pydantic model, not {cls.__name__}. For "
+            "dicts and lists use serdes.json()."
         )
     try:
         decoder = msgspec.json.Decoder(cls)
         make_picklable(cls)
     except (TypeError, NameError) as error:  # NameError: a forward reference that leads nowhere
-        raise SerializationError(f"The fields of {cls.__name__} have no JSON form: {reason_of(error)}.") from error
+        raise SerializationError(
+            f"The fields of {cls.__name__} cannot be represented as JSON: {reason_of(error)}."
+        ) from error
     return _Structured(cls, msgspec.json.Encoder().encode, decoder.decode)
 
 

@@ -150,7 +150,7 @@ def open_read_only(
 ) -> ReadOnlyKeyValueStore[Any, Any] | ReadOnlyTimestampedKeyValueStore[Any, Any]:
     """A view of a key-value store that nobody changes, as a task has of a global table."""
     if spec.kind not in (KEY_VALUE, TIMESTAMPED_KEY_VALUE):
-        raise TopologyError(f"store {spec.name} is not a key-value store: only these have read-only views")
+        raise TopologyError(f"store {spec.name} is not a key-value store: only key-value stores have read-only views")
     topic = spec.changelog_topic(application_id)
     if spec.kind == TIMESTAMPED_KEY_VALUE:
         return ReadOnlyTimestampedKeyValueStore(spec.name, snapshot, topic, *spec.serdes)

@@ -162,9 +162,7 @@ class Sink(Node):
                 self._refused(context, topic, timestamp, problem)
                 return
             if timestamp < 0:
-                raise ProcessingError(
-                    f"A record for topic {topic} has the timestamp {timestamp}, and timestamps are not negative."
-                )
+                raise ProcessingError(f"A record for topic {topic} has the negative timestamp {timestamp}.")
             partition = None
             if partitioner is not None:
                 partition = partitioner(topic, key, value, context.outputs.partition_count(topic))

@@ -67,7 +67,7 @@ class Graph:
 
     def add(self, node: AnyNode, parents: Iterable[Node] = ()) -> AnyNode:
         if node.name in self.nodes:
-            raise TopologyError(f"Two steps have the name {node.name}: give each its own with name=.")
+            raise TopologyError(f"Two steps have the name {node.name}: give each its own name with name=.")
         self.nodes[node.name] = node
         for parent in parents:
             parent.children.append(node)
@@ -79,9 +79,9 @@ class Graph:
     def add_store(self, store: StoreSpec, users: Sequence[Node] = ()) -> StoreSpec:
         known = self.stores.get(store.name)
         if known is not None and known is not store:
-            raise TopologyError(f"Two stores have the name {store.name}: give each its own.")
+            raise TopologyError(f"Two stores have the name {store.name}: give each its own name.")
         if store.name in self.global_tables:
-            raise TopologyError(f"A global table has the name {store.name} already: give the store another.")
+            raise TopologyError(f"A global table already has the name {store.name}: rename the store.")
         self.stores[store.name] = store
         for node in users:
             self.connect(node, store.name)
@@ -91,7 +91,7 @@ class Graph:
         """Let a step use stores. Steps that share a store are in one sub-topology."""
         for name in stores:
             if name not in self.stores and name not in self.global_tables:
-                raise TopologyError(f"There is no store {name}: add it with add_state_store().")
+                raise TopologyError(f"Unknown store {name}: add it with add_state_store().")
             if name in self.stores and name not in node.stores:
                 node.stores.append(name)
 

@@ -1,7 +1,7 @@
 """Functions that a processor schedules, by stream time or by the wall clock (ProcessorContext.schedule).
 
 A schedule is kept from one micro-batch to the next by its next time, in the task's clocks: a processor schedules again
-whenever it is initialised, and goes on where it was. As in Kafka's PunctuationSchedule, stream time is aligned to
+whenever it is initialised, and continues where it was. As in Kafka's PunctuationSchedule, stream time is aligned to
 multiples of the interval, and a schedule that is several intervals late is called once. A function that raises stops
 the program, or is called again at its next time, as processing.exception.handler says (KIP-1033).
 """

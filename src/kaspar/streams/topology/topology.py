@@ -16,7 +16,7 @@ class Topology:
 
     def __init__(self, graph: Graph) -> None:
         if not any(isinstance(node, Source) for node in graph.nodes.values()) and not graph.global_tables:
-            raise TopologyError("The topology reads no topic: begin with stream() or table().")
+            raise TopologyError("The topology reads no topic: start with stream() or table().")
         self.sub_topologies: tuple[SubTopology, ...] = divide(graph)
         self.global_tables: tuple[GlobalTable, ...] = tuple(graph.global_tables.values())
 

@@ -95,7 +95,7 @@ def command_options(command: ConsumerCommand = KAFKA) -> KafkaOptions:
         help="read_committed leaves out records of open and aborted transactions. Default: read_uncommitted",
     )
     options.add_argument(
-        "--skip-message-on-error", action="store_true", help="go on after a record that cannot be printed"
+        "--skip-message-on-error", action="store_true", help="continue after a record that cannot be printed"
     )
     _add_formatting(options, command)
     add_client_properties(options, "consumer")
@@ -277,7 +277,7 @@ def _formatter(parser: KafkaOptions, options: argparse.Namespace, defaults: Mapp
     properties |= key_values(options.formatter_property or options.property or ())
     write = formatter(options.formatter, properties)
     if write is None:
-        parser.fail(f"{options.formatter} is no formatter of Kafka's, and Java classes cannot be loaded")
+        parser.fail(f"{options.formatter} is not one of Kafka's formatters, and Java classes cannot be loaded")
     return write
 
 

@@ -57,7 +57,7 @@ class LineParser:
         try:
             self._headers_separator = re.compile(octets("headers.separator"))
         except re.error as problem:
-            raise CommandFailed(f"headers.separator is no regular expression: {problem}") from None
+            raise CommandFailed(f"headers.separator is not a regular expression: {problem}") from None
 
     @property
     def values_only(self) -> bool:

@@ -77,7 +77,7 @@ def command_options() -> KafkaOptions:
         "--cluster-metadata-decoder", action="store_true", help="print records of KRaft's metadata log and snapshots"
     )
     options.add_argument(
-        "--remote-log-metadata-decoder", action="store_true", help="refused: there is no tiered storage here"
+        "--remote-log-metadata-decoder", action="store_true", help="rejected: tiered storage is not supported"
     )
     options.add_argument(
         "--share-group-state-decoder", action="store_true", help="refused: there are no share groups here"

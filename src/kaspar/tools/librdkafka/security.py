@@ -75,7 +75,7 @@ def _check_versions(properties: Mapping[str, str], warnings: list[str]) -> None:
     if versions == ["TLSv1.3"]:
         raise InvalidSetting("ssl.enabled.protocols cannot be TLSv1.3 alone: librdkafka always accepts TLSv1.2, too")
     if versions == ["TLSv1.2"]:
-        warnings.append("ssl.enabled.protocols has no effect: librdkafka always offers TLSv1.3, too.")
+        warnings.append("ssl.enabled.protocols has no effect: librdkafka always offers TLSv1.3 as well.")
 
 
 # --- SASL -------------------------------------------------------------------------------------------------------------

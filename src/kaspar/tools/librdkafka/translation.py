@@ -50,7 +50,7 @@ _NUMBERS: Final = {
 _TEXTS: Final = ("bootstrap.servers", "client.id", "client.dns.lookup")
 _BOOLEANS: Final = ("enable.metrics.push",)
 
-CLASSES: Final = "it names Java classes, and this client is not written in Java"
+CLASSES: Final = "it names Java classes, but this client is not written in Java"
 _WITHOUT_EFFECT: Final = {
     "interceptor.classes": CLASSES,
     "partitioner.availability.timeout.ms": "librdkafka has no such rule",

@@ -45,7 +45,7 @@ def command_options() -> Argparse4jOptions:
         required=True,
         type=_double,
         metavar="THROUGHPUT",
-        help="send about so many records per second, evenly; -1 for as many as possible. REQUIRED",
+        help="send about this many records per second, evenly; -1 for as many as possible. REQUIRED",
     )
     options.add_argument("--producer-props", nargs="+", metavar=_PROPERTY, help="deprecated: --command-property")
     options.add_argument(
@@ -64,25 +64,25 @@ def command_options() -> Argparse4jOptions:
         "--transaction-duration-ms",
         type=_long,
         metavar="TRANSACTION-DURATION",
-        help="commit a transaction after so many milliseconds (default with a transactional id: 3000)",
+        help="commit a transaction after this many milliseconds (default with a transactional id: 3000)",
     )
     options.add_argument(
         "--warmup-records",
         type=_long,
         default=0,
         metavar="WARMUP-RECORDS",
-        help="report the records after so many by themselves, too (default: 0)",
+        help="report the records after this many separately as well (default: 0)",
     )
     options.add_argument(
         "--reporting-interval",
         type=_long,
         default=5000,
         metavar="INTERVAL-MS",
-        help="print a line every so many milliseconds (default: 5000)",
+        help="print a line every N milliseconds (default: 5000)",
     )
     payload = options.add_mutually_exclusive_group(required=True)
     payload.add_argument(
-        "--record-size", type=_integer, metavar="RECORD-SIZE", help="send values of so many random letters"
+        "--record-size", type=_integer, metavar="RECORD-SIZE", help="send values of this many random letters"
     )
     payload.add_argument(
         "--payload-file", metavar="PAYLOAD-FILE", help="send values of this file (UTF-8), picked at random"

@@ -99,14 +99,14 @@ def _add_action_options(options: KafkaOptions) -> None:
         "--throttle",
         type=integer,
         metavar="BYTES",
-        help="limit the copying between brokers to so many bytes per second, at least 1 KB/s. It can be changed with "
+        help="limit the copying between brokers to this many bytes per second, at least 1 KB/s. It can be changed with "
         "--execute --additional and the same file",
     )
     options.add_argument(
         "--replica-alter-log-dirs-throttle",
         type=integer,
         metavar="BYTES",
-        help="limit the copying between the log directories of a broker to so many bytes per second",
+        help="limit the copying between the log directories of a broker to this many bytes per second",
     )
     options.add_argument(
         "--timeout",

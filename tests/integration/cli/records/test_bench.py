@@ -68,7 +68,7 @@ def test_too_few_records_are_told(kaspar: Kaspar) -> None:
     kaspar.ok("bench", "produce", topic, "-n", "10")
     done = kaspar.run("bench", "consume", topic, "-n", "11", "--timeout", "0.5")
     assert done.code == 1
-    assert done.errors == "kaspar: only 10 of 11 records came within 0.5 s\n"
+    assert done.errors == "kaspar: received only 10 of 11 records within 0.5 s\n"
 
 
 def test_unknown_topic_and_wrong_setting(kaspar: Kaspar) -> None:

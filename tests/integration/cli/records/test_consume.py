@@ -81,7 +81,7 @@ def test_filters_and_parts(kaspar: Kaspar) -> None:
     assert kaspar.ok("consume", topic, "--path", "$.customer.name").lines == ["ada", "bob"]
     unfit = kaspar.ok("consume", topic, "--where", 'value["customer"]["name"] == "bob"', "-n", "9")
     assert len(unfit.lines) == 1
-    assert f"--where did not fit 1 records, which were left out; the first was {topic}/0@2: KeyError" in unfit.errors
+    assert f"--where failed on 1 records, which were skipped; the first was {topic}/0@2: KeyError" in unfit.errors
 
 
 def test_json_lines_and_meta(kaspar: Kaspar) -> None:
@@ -154,8 +154,8 @@ def _committed(kaspar: Kaspar, group: str) -> list[int]:
         (["orders-near", "--where", "valu > 1"], 2, "a record has no 'valu': did you mean value?"),
         (["orders-near", "--path", "$."], 2, "'$.' is not a path"),
         (["orders-near", "--from", "somewhere"], 2, "'somewhere' is neither start, end, an offset"),
-        (["orders-near", "--follow", "--until", "end"], 2, "--follow and --until do not go together"),
-        (["orders-near", "--group", "g", "-p", "0"], 2, "--partitions does not go with --group"),
+        (["orders-near", "--follow", "--until", "end"], 2, "--follow and --until cannot be combined"),
+        (["orders-near", "--group", "g", "-p", "0"], 2, "--partitions cannot be used with --group"),
         (["orders-near", "--group", "g", "--from", "5"], 2, "with --group, --from is start or end"),
         (["orders-near", "--json", "-f", "%s"], 2, "only one of --output (or --json), --format and --path"),
         ([], 2, "missing argument 'TOPIC...'"),
@@ -172,7 +172,7 @@ def test_mistakes(kaspar: Kaspar, words: list[str], code: int, sentence: str) ->
 def test_no_broker(kaspar: Kaspar) -> None:
     done = kaspar.run("consume", "orders", "-b", "127.0.0.1:1")
     assert done.code == 5
-    assert done.errors == "kaspar: no broker responds at 127.0.0.1:1: is it running? try 'kaspar up'\n"
+    assert done.errors == "kaspar: no broker responds at 127.0.0.1:1: is it running? 'kaspar up' starts one\n"
 
 
 # --- as a process of its own ------------------------------------------------------------------------------------------

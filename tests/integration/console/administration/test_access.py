@@ -34,7 +34,7 @@ def test_a_quota_is_set_changed_and_removed(admin: Admin) -> None:
     wait_until(lambda: quotas_of_bob(admin) == both, "both quotas are seen")
     quotas.change(admin, BOB, {"producer_byte_rate": 2048.0, "request_percentage": None}, both)
     wait_until(lambda: quotas_of_bob(admin) == {"producer_byte_rate": 2048.0}, "one is changed, one is gone")
-    with pytest.raises(Conflict, match="by somebody else"):
+    with pytest.raises(Conflict, match="by someone else"):
         quotas.change(admin, BOB, {"producer_byte_rate": None}, both)
     quotas.change(admin, BOB, {"producer_byte_rate": None}, {"producer_byte_rate": 2048.0})
     wait_until(lambda: quotas_of_bob(admin) == {}, "there is no quota")

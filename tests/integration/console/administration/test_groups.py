@@ -207,7 +207,7 @@ def test_groups_offsets_and_members_are_removed(broker: SecuredBroker, admin: Ad
         assert delete_offsets(admin, group, other) == 1
         (member,) = describe_group(admin, group, None).members
         remove_member(admin, group, member.member_id)
-        with pytest.raises(NotThere, match="no such member"):
+        with pytest.raises(NotThere, match="no longer in the group"):
             remove_member(admin, group, member.member_id)
     wait_until(lambda: not describe_group(admin, group, None).is_active, "the group is empty")
     assert committed(admin, group) == {TopicPartition(topic, 0): 4}

@@ -96,7 +96,7 @@ def test_access_is_changed_and_passwords_stay_secret(api: httpx.Client, consoles
     assert api.post("/users/dave", json={"password": "hunter2", "mechanism": "SCRAM-SHA-256"}).status_code == 204
     wait_until(lambda: api.get("/users", params={"search": "dav"}).json()["page"]["matching"] == 1, "dave is listed")
     view = api.get("/users").json()
-    assert "without logging in" in view["remark"]
+    assert "without authentication" in view["remark"]
     assert api.put("/users/dave", json={"password": "hunter3", "mechanism": "SCRAM-SHA-256"}).status_code == 204
     assert api.delete("/users/dave").status_code == 204
     assert consoles.audited("remove user", "user dave")["caller"] == "anonymous"
@@ -163,7 +163,7 @@ def test_a_caller_sees_what_the_broker_allows(alices_api: httpx.Client, admin: A
         alices_api.get("/users"),
     ):
         assert response.status_code == 403, response.text
-        assert response.json()["message"].startswith("The user alice may not do this.")
+        assert response.json()["message"].startswith("The user alice is not permitted to do this.")
     with alices_api.stream("GET", "/events", params={"topic": "group:not-hers"}) as events:
         told = next(line for line in events.iter_lines() if line.startswith("data: "))
     assert "There is no group not-hers, or you may not see it." in told

@@ -85,7 +85,7 @@ def test_writing_is_in_the_audit_log(api: httpx.Client, consoles: Consoles, new_
     assert done["detail"] == f"partition 0, offset 3, to {other}, partition 0, offset {RECORDS}"
     refused = api.post(f"/topics/{topic}/records", json={"value": {"format": "json", "data": "{"}})
     assert refused.status_code == 400
-    assert "no JSON" in consoles.audited("produce record", f"topic {topic}", "refused")["reason"]
+    assert "is not valid JSON" in consoles.audited("produce record", f"topic {topic}", "refused")["reason"]
 
 
 def test_dead_letters_are_counted_and_replayed(
@@ -160,5 +160,5 @@ def test_without_a_registry_schemas_say_so(api: httpx.Client) -> None:
     response = api.get("/schemas")
     assert (response.status_code, response.json()["message"]) == (
         501,
-        "There is no schema registry: set schema.registry.url.",
+        "No schema registry is configured: set schema.registry.url.",
     )

@@ -137,7 +137,7 @@ def test_a_transaction_that_its_coordinator_knows_is_not_aborted_as_hanging(
     producer = begin(broker, name, topic)
     view = describe(admin, name)
     assert view.producer_epoch is not None
-    with pytest.raises(Conflict, match="end it by its transactional id"):
+    with pytest.raises(Conflict, match="abort it by its transactional id"):
         abort_hanging(admin, SeenOnPartition(topic, 0, view.producer_id, view.producer_epoch, RECORDS))
     producer.commit_transaction(30)
 

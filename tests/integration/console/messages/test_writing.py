@@ -84,11 +84,11 @@ def test_keys_choose_the_partition_that_javas_producer_would(
 @pytest.mark.parametrize(
     ("new", "sentence"),
     [
-        (NewRecord(Part("json", "{")), "The key is no JSON"),
+        (NewRecord(Part("json", "{")), "The key is not valid JSON"),
         (NewRecord(value=Part("hex", "0g")), "The value is not hexadecimal"),
-        (NewRecord(value=Part("integer", "x")), "no whole number"),
+        (NewRecord(value=Part("integer", "x")), "is not a 64-bit integer"),
         (NewRecord(value=Part("avro", "x")), "unknown format"),
-        (NewRecord(value=Part("schema", "{}")), "no schema registry"),
+        (NewRecord(value=Part("schema", "{}")), "No schema registry is configured"),
         (NewRecord(headers=(HeaderPart("h", Part("hex", "1")),)), "The header h is not hexadecimal"),
         (NewRecord(timestamp=-1), "negative"),
         (NewRecord(timestamp=1 << 63), "64 bits"),
@@ -164,7 +164,7 @@ def test_a_dead_letter_goes_to_its_partition_of_origin(client: Client, new_topic
 def test_a_record_that_is_no_letter_is_not_replayed_as_one(client: Client, new_topic: NewTopic) -> None:
     topic = new_topic(1)
     client.produce(topic, 0, bytes(build_batch([Record(1, None, b"v"), letter(topic, 1)])))
-    with pytest.raises(Unacceptable, match="no dead letter"):
+    with pytest.raises(Unacceptable, match="is not a dead letter"):
         replay_one(client, topic, Replay(0, 0, as_dead_letter=True))
     with pytest.raises(Unacceptable, match="itself"):
         replay_one(client, topic, Replay(0, 1, as_dead_letter=True))

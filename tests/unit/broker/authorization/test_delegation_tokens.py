@@ -34,7 +34,7 @@ class Caller:
         self._allowed = allowed
         self.loud = 0
 
-    def may(
+    def is_authorized(
         self, operation: AclOperation, resource_type: ResourceType, name: str, *, quietly: bool = False, count: int = 1
     ) -> bool:
         self.loud += not quietly

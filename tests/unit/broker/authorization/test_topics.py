@@ -56,7 +56,7 @@ def test_a_topic_that_is_named_twice_is_neither_created_nor_given_partitions(tmp
 class Describer:
     """May describe topics, and nothing else."""
 
-    def may(self, operation: AclOperation, resource_type: ResourceType, name: str, **_: Any) -> bool:
+    def is_authorized(self, operation: AclOperation, resource_type: ResourceType, name: str, **_: Any) -> bool:
         return operation is AclOperation.DESCRIBE
 
 

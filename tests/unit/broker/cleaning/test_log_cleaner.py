@@ -323,7 +323,7 @@ def test_a_full_disk_makes_a_log_wait_and_no_other(tmp_path: Path, cleanings: Cl
             await until(lambda: set(cleanings.of) == {TopicPartition("t", 0), TopicPartition("t", 1)})
             assert cleanings.of.count(TopicPartition("t", 0)) == 1
             assert not partitions[0].offline
-            with pytest.raises(Refused, match="no space is left; it is tried again later"):
+            with pytest.raises(Refused, match="no space is left; it will be retried"):
                 await compact(broker, partitions[0])
 
     run(scenario())

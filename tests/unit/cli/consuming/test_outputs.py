@@ -110,9 +110,18 @@ def test_format_string_of_a_tombstone() -> None:
     assert compile_format("%k|%s|%K|%S|%R")(_read(TOMBSTONE)) == b"||-1|-1|\xff\xff\xff\xff"
 
 
-@pytest.mark.parametrize("text", ["%", "%z", "\\", r"\q", r"\xg0"])
-def test_mistake_in_a_format_string_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="nothing"):
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("%", "'%' ends with an incomplete '%'"),
+        ("%z", "unknown format code '%z'; valid codes: %s"),
+        ("\\", r"'\' ends with an incomplete '\'"),
+        (r"\q", r"'\q' is not a valid escape; valid escapes: \n"),
+        (r"\xg0", r"'\x' is not a valid escape"),
+    ],
+)
+def test_mistake_in_a_format_string_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         compile_format(text)
 
 

@@ -51,7 +51,7 @@ def test_value_of_another_type_is_not_counted_as_unfit() -> None:
         ("import os", "is not a Python expression"),
         ("x = 1", "is not a Python expression"),
         ("valeu == 1", "a record has no 'valeu': did you mean value"),
-        ("amount > 1", "a record has no 'amount': there are key, value, headers"),
+        ("amount > 1", "a record has no 'amount': valid names: key, value, headers"),
     ],
 )
 def test_mistake_is_found_before_the_first_record(expression: str, sentence: str) -> None:

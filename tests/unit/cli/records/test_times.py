@@ -73,7 +73,7 @@ def test_number_is_milliseconds(text: str) -> None:
     ["", "soon", "10 bananas ago", "ago", "2026-13-01", "25:00", "yesterday noon", "99999999999 weeks ago", "9" * 20],
 )
 def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a time: try '10 minutes ago'"):
+    with pytest.raises(ValueError, match="is not a time: use a form such as '10 minutes ago'"):
         parse_time(text, NOW)
 
 

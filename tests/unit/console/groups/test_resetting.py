@@ -66,7 +66,7 @@ def test_a_target_needs_a_number_that_is_not_negative(kind: TargetKind) -> None:
 
 
 def test_what_was_never_committed_cannot_be_shifted() -> None:
-    with pytest.raises(Unacceptable, match="Nothing is committed for orders-1"):
+    with pytest.raises(Unacceptable, match="No offsets are committed for orders-1"):
         new_offsets(Target(TargetKind.SHIFT, 1), A, B)
 
 
@@ -95,9 +95,9 @@ def test_an_offset_other_than_asked_for_is_remarked() -> None:
     (beyond,) = planned(lookup, [A], targets_of(lookup, [A], Target(TargetKind.OFFSET, 999), NOW_MS))
     (before,) = planned(lookup, [A], targets_of(lookup, [A], Target(TargetKind.OFFSET, 1), NOW_MS))
     (_, ended) = planned(lookup, [A, B], targets_of(lookup, [A, B], Target(TargetKind.TIME, 50_000), NOW_MS))
-    assert beyond.remark == "999 is not in the log: its end"
-    assert before.remark == "1 is not in the log: its start"
-    assert ended.remark == "no record since then: the end"
+    assert beyond.remark == "999 is not in the log: moved to its end"
+    assert before.remark == "1 is not in the log: moved to its start"
+    assert ended.remark == "no record since then: moved to the end"
 
 
 def test_moves_that_fit_are_accepted() -> None:

@@ -45,4 +45,4 @@ def test_the_rest_of_a_path_is_a_name_whatever_it_has(path: str, group: str) -> 
 
 def test_what_is_not_there_is_said() -> None:
     response = _get("/api/nothing")
-    assert (response.status_code, response.json()["message"]) == (404, "There is no /api/nothing.")
+    assert (response.status_code, response.json()["message"]) == (404, "Not found: /api/nothing.")

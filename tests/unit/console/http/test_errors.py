@@ -40,7 +40,7 @@ def test_each_kind_has_a_status_and_a_code(problem: Exception, status: int, code
 
 def test_what_is_not_permitted_says_to_whom() -> None:
     failure = failure_of(Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED"), ALICE)
-    assert str(failure) == "The user alice may not do this. Group authorization failed."
+    assert str(failure) == "The user alice is not permitted to do this. Group authorization failed."
 
 
 def test_a_response_without_a_message_gets_kafkas() -> None:

@@ -67,7 +67,7 @@ def test_auto_finds_out_what_bytes_are(data: bytes | None, kind: Kind, value: An
 def test_broken_utf_8_is_said() -> None:
     problem = content_of(b"almost all of it is text \xff").problem
     assert problem is not None
-    assert "not valid UTF-8 from byte 25" in problem
+    assert "Not valid UTF-8 from byte 25" in problem
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_what_was_last_seen_is_shown(folder: Folder) -> None:
     assert (row.name, row.state, row.wanted, row.restarts, row.reason) == ("copy", "interrupted", "running", 2, "boom")
     assert (row.processed_rows_per_second, row.lag, row.batch_ms, row.state_bytes) == (12.5, 40, 210, 1024)
     assert not view.has_supervisor
-    assert "No supervisor runs" in view.remark
+    assert "No supervisor is running" in view.remark
 
 
 def test_one_pipeline_has_its_program_and_the_restart_policy(folder: Folder) -> None:
@@ -51,7 +51,7 @@ def test_a_console_without_a_folder_says_so(tmp_path: Path) -> None:
     assert list_pipelines(None).remark == NO_FOLDER
     with pytest.raises(NotThere):
         describe_pipeline(None, "copy")
-    assert "No pipeline has been run" in list_pipelines(tmp_path / "new").remark
+    assert "No pipelines have been run" in list_pipelines(tmp_path / "new").remark
 
 
 def test_a_stopped_pipeline_stays_stopped(folder: Folder) -> None:
@@ -63,7 +63,7 @@ def test_a_stopped_pipeline_stays_stopped(folder: Folder) -> None:
 
 
 def test_a_restart_needs_somebody_who_starts_it(folder: Folder) -> None:
-    with pytest.raises(Conflict, match="No supervisor runs"):
+    with pytest.raises(Conflict, match="No supervisor is running"):
         restart(folder.path, "copy")
     assert folder.definition("copy") == Definition("/programs/copy.py", ("--fast",), 7)
     with pytest.raises(NotThere):

@@ -73,13 +73,13 @@ def tail_endpoint() -> Endpoint:
 def test_topics_that_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaspar.console.messages.tailing.MAX_TAILS", 2)
     body = asyncio.run(open_one_too_many(tail_endpoint(), [request_of(f"t{number}") for number in range(3)]))
-    assert b"2 topics are being followed already." in body
+    assert b"2 topics are already being followed." in body
 
 
 def test_pages_that_follow_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaspar.console.messages.tailing.MAX_FOLLOWERS", 2)
     body = asyncio.run(open_one_too_many(tail_endpoint(), [request_of("t")] * 3))
-    assert b"2 pages follow topics already." in body
+    assert b"2 pages are already following topics." in body
 
 
 def test_open_pages() -> None:

@@ -224,7 +224,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
                 seen, LogDirSeen("/data", False, 1000 * GIB, 100 * GIB, {ORDERS: seconds(seen) * GIB // 60})
             ),
             "broker 2",
-            "full in about 100 minutes: logs grew by 1.0 GiB in the 60 s of this look",
+            "full in about 100 minutes: logs grew by 1.0 GiB in the 60 s of this observation",
             "kaspar topic alter orders --set retention.ms",
         ),
     ),
@@ -259,7 +259,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: with_group(seen, GroupSeen("PreparingRebalance", {})),
             "group late",
-            "PreparingRebalance at each of 7 looks",
+            "PreparingRebalance in each of 7 observations",
             "kaspar group describe late",
         ),
     ),
@@ -291,7 +291,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         Faulty(
             looks(_full_log),
             "group late",
-            "near retention.bytes (1.1 KiB)",
+            "close to retention.bytes (1.1 KiB)",
             "kaspar topic alter orders --set retention.bytes=2200",
             also=("group-without-members",),
         ),
@@ -324,7 +324,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: with_topic(seen, topic("__consumer_offsets", partition(0, (1,))), min_insync_replicas="1"),
             "topic __consumer_offsets",
-            "1 replica, and there are 3 brokers",
+            "1 replica in a cluster of 3 brokers",
             "kaspar doctor --plan replication",
         ),
     ),
@@ -340,7 +340,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: with_settings(seen, unclean_leader_election_enable="true"),
             "all brokers",
-            "do not say otherwise",
+            "do not override it",
             "kaspar config set broker unclean.leader.election.enable=false",
         ),
         _changed(
@@ -354,7 +354,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: with_settings(seen, default_replication_factor="1"),
             "all brokers",
-            "default.replication.factor=1, and there are 3 brokers",
+            "default.replication.factor=1, in a cluster of 3 brokers",
             "kaspar config list broker/1",
         ),
     ),
@@ -452,7 +452,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: replace(seen, newest_timestamps={ORDERS: seen.at_ms + 3 * HOUR_MS}),
             "topic orders",
-            "orders-0 is from a time that is 3 hours ahead",
+            "orders-0 has a timestamp 3 hours ahead",
             "kaspar topic alter orders --set message.timestamp.type=LogAppendTime",
         ),
     ),
@@ -552,7 +552,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
                 ),
             ),
             "user alice client-id batch",
-            "producer_byte_rate was used up at each of 7 looks",
+            "producer_byte_rate was used up in each of 7 observations",
             "kaspar quota list",
         ),
     ),
@@ -571,7 +571,7 @@ FAULTY: Final[Mapping[str, tuple[Faulty, ...]]] = {
         _changed(
             lambda seen: with_page(seen, page(COMPACTION_DELAY=90.0)),
             "broker 2",
-            "90 s past its time",
+            "90 s overdue",
             "kaspar config set broker log.cleaner.threads=2",
         ),
     ),

@@ -168,7 +168,7 @@ def test_protoc_that_is_killed_is_reported(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         return 0
 
-    assert run(die, tmp_path) == (compiler_process.FAILED, b"protoc was ended by SIGKILL")
+    assert run(die, tmp_path) == (compiler_process.FAILED, b"protoc was killed by SIGKILL")
 
 
 def test_protoc_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,4 +198,4 @@ def test_protoc_that_writes_too_much_is_ended(tmp_path: Path) -> None:
         return 0
 
     status, message = run(write, tmp_path)
-    assert (status, message) == (compiler_process.FAILED, b"protoc was ended by SIGXFSZ")
+    assert (status, message) == (compiler_process.FAILED, b"protoc was killed by SIGXFSZ")

@@ -70,7 +70,7 @@ REFUSED = {
     "an option that is not UTF-8": (described(b"\x42\x03\x0a\x01\xff"), "UTF-8"),
     "a reserved name that is not UTF-8": (described(b'"\x06\n\x01M\x52\x01\xff'), "UTF-8"),
     # protoc checks the strings of a custom option with an assertion.
-    "a custom option that ends protoc": (with_option(b"\x82\x44\x03\x0a\x01\xff"), "ended by SIGABRT"),
+    "a custom option that ends protoc": (with_option(b"\x82\x44\x03\x0a\x01\xff"), "killed by SIGABRT"),
     "an explicit map entry that is none": (
         f"{PROTO3} message M {{ message E {{ option map_entry = true; string key = 1; }} repeated E e = 1; }}",
         "map_entry should not be set explicitly",

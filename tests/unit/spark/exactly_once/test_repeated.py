@@ -69,7 +69,7 @@ def test_a_version_that_was_published_is_not_written_again_and_the_driver_says_s
         job(cluster, "orders", version, row)
     assert set(cluster.visible) == {(7, 0)}
     assert logged_repetitions(capsys) == [
-        f"kaspar: batch {version} of query nightly/orders was published before: its 1 rows are not written again."
+        f"kaspar: batch {version} of query nightly/orders was already published: its 1 rows are not written again."
         for version in (7, 6)
     ]
 
@@ -92,7 +92,7 @@ def test_a_stream_repeats_its_last_batch_and_stops_where_its_count_restarts(
         run_batch(cluster, batch_id, (batch_id, 0))
     in_run(monkeypatch, "second run")
     run_batch(cluster, 2, (2, 1))
-    assert "batch 2 of query orders was published before" in capsys.readouterr().err
+    assert "batch 2 of query orders was already published" in capsys.readouterr().err
     in_run(monkeypatch, "run with a new checkpoint")
     with pytest.raises(Superseded, match="batch 0 of query orders is over"):
         run_batch(cluster, 0, (0, 1))

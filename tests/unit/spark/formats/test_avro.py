@@ -112,8 +112,8 @@ def test_bad_records_are_named_and_spoil_nothing() -> None:
     fine = {"id": 1, "name": "x"}
     assert done.values.to_pylist() == [fine, None, None, None, None, None, fine]
     assert list(done.bad) == [1, 3, 4, 5]
-    assert done.bad[1] == "it is not Avro of the given schema (it ends too early)"
-    assert done.bad[3] == "it is not Avro of the given schema (1 bytes are left over)"
+    assert done.bad[1] == "it is not Avro data of the given schema (it ends too early)"
+    assert done.bad[3] == "it is not Avro data of the given schema (1 bytes are left over)"
 
 
 def test_a_number_too_large_for_its_type_is_bad() -> None:
@@ -219,4 +219,4 @@ def test_a_skipped_record_may_be_recursive_and_not_without_end(form: str, monkey
     records = [b"\x02" * depth + b"\0" + varlong(7) for depth in (0, 100, 100_000)]
     done = AvroDecoder(json.dumps(written), json.dumps(wanted)).decode(pa.array(records, pa.binary()))
     assert done.values.to_pylist() == [{"id": 7}, {"id": 7}, None]
-    assert done.bad == {2: "it is not Avro of the given schema (records are nested too deeply)"}
+    assert done.bad == {2: "it is not Avro data of the given schema (records are nested too deeply)"}

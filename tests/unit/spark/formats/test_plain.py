@@ -55,8 +55,8 @@ def test_rows_refused_finds_each_and_no_other() -> None:
     [
         ({"value.format": "xml"}, "Option 'value.format' must be one of bytes, string, json, avro, protobuf"),
         ({"value.format": "json"}, "'value.schema' must be given"),
-        ({"value.schema": "a int"}, "'value.schema' has no meaning while 'value.format' is bytes"),
-        ({"value.format": "json", "value.schema": "a int", "value.message": "x"}, "'value.message' has no meaning"),
+        ({"value.schema": "a int"}, "'value.schema' has no effect while 'value.format' is bytes"),
+        ({"value.format": "json", "value.schema": "a int", "value.message": "x"}, "'value.message' has no effect"),
         ({"value.format": "protobuf", "value.schema": "AA=="}, "'value.message' must be given"),
         ({"value.format": "avro", "value.schema": "/no/such.avsc"}, "names a file that cannot be read: /no/such.avsc"),
         ({"value.format": "protobuf", "value.message": "A", "value.schema": "/no/set"}, "names a file that cannot be"),

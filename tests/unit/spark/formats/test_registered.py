@@ -118,7 +118,7 @@ def test_what_cannot_be_decoded_has_a_reason_and_spoils_nothing(registry: Regist
         f"its schema {int.from_bytes(refund[1:5], 'big')} cannot be read as the reader's schema: the record Refund "
         "cannot be read as the record Order",
         f"its schema {proto} is of the type PROTOBUF, and not AVRO",
-        "it is not Avro of the given schema (it ends too early)",
+        "it is not Avro data of the given schema (it ends too early)",
     ]
 
 
@@ -173,8 +173,8 @@ def test_topics_must_agree_on_their_schema_or_name_one(registry: Registry) -> No
     ("options", "sentence"),
     [
         ({"value.readerSchema": '"int"', "value.subject": "x"}, "give one or the other"),
-        ({"value.schema.version": "none"}, "must be a whole number"),
-        ({"value.message": "shop.Order"}, "has no meaning while 'value.format' is avro by the schema registry"),
+        ({"value.schema.version": "none"}, "must be an integer"),
+        ({"value.message": "shop.Order"}, "has no effect while 'value.format' is avro by the schema registry"),
         ({"schema.registry.url": "ftp://me:word@host"}, "http://HOST:PORT"),
         ({"schema.registry.url": "http://me:word@host:port"}, "it is no URL"),
     ],

@@ -126,7 +126,7 @@ def test_a_topic_named_as_a_whole_stands_for_all_its_partitions(monkeypatch: pyt
     offsets = resolving(monkeypatch, {(T0, EARLIEST): 3, (T1, EARLIEST): 4})
     limit = OffsetLimit(offsets={other: 7}, topics={"t": EARLIEST})
     assert offsets.resolved(limit, BOTH | {other}, side="starting") == {T0: 3, T1: 4, other: 7}
-    with pytest.raises(InvalidOption, match="it leaves out u-0"):
+    with pytest.raises(InvalidOption, match="it omits u-0"):
         offsets.resolved(OffsetLimit(offsets={}, topics={"t": EARLIEST}), BOTH | {other}, side="starting")
     with pytest.raises(InvalidOption, match="v is not read by the query"):
         offsets.resolved(OffsetLimit(offsets={}, topics={"t": LATEST, "v": LATEST}), BOTH, side="ending")
@@ -134,7 +134,7 @@ def test_a_topic_named_as_a_whole_stands_for_all_its_partitions(monkeypatch: pyt
 
 def test_every_partition_must_be_named_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     offsets = resolving(monkeypatch, {})
-    with pytest.raises(InvalidOption, match="it leaves out t-1"):
+    with pytest.raises(InvalidOption, match="it omits t-1"):
         offsets.resolved(OffsetLimit(offsets={T0: 1}), BOTH, side="starting")
     with pytest.raises(InvalidOption, match=r"endingOffsetsByTimestamp.*t-1 is not read by the query"):
         offsets.resolved(OffsetLimit(timestamps={T0: 1, T1: 1}), frozenset({T0}), side="ending")

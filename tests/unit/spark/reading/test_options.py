@@ -267,7 +267,7 @@ def test_large_partitions_are_split_in_batches_and_not_in_streams_by_default(
 
 
 def test_an_option_that_is_nearly_right_is_refused() -> None:
-    with pytest.raises(InvalidOption, match=r"no option 'startingOffset'\. Did you mean 'startingOffsets'"):
+    with pytest.raises(InvalidOption, match=r"Unknown option 'startingOffset'\. Did you mean 'startingOffsets'"):
         options(startingOffset="earliest")
 
 

@@ -75,19 +75,19 @@ def test_more_requests_in_flight_rule_idempotence_out() -> None:
         ({"kafka__value__serializer": "x"}, r"'kafka\.value\.serializer' is not supported"),
         ({"kafka__transactional__id": "x"}, r"'kafka\.transactional\.id' is not supported: use guarantee"),
         ({"kafka__sasl__mechanism": "PLAIN"}, "has no effect with kafka.security.protocol = PLAINTEXT"),
-        ({"kafka__compression": "zstd"}, "no option 'kafka.compression'. Did you mean 'kafka.compression.type'"),
-        ({"kafka__acks": "2"}, r"'kafka\.acks' must be one of all, -1, 0, 1, and '2' is not"),
-        ({"kafka__compression__type": "rar"}, r"must be one of none, gzip, snappy, lz4, zstd, and 'rar' is not"),
+        ({"kafka__compression": "zstd"}, "Unknown option 'kafka.compression'. Did you mean 'kafka.compression.type'"),
+        ({"kafka__acks": "2"}, r"'kafka\.acks' must be one of all, -1, 0, 1, not '2'"),
+        ({"kafka__compression__type": "rar"}, r"must be one of none, gzip, snappy, lz4, zstd, not 'rar'"),
         ({"kafka__compression__type": "gzip", "kafka__compression__gzip__level": "10"}, "must be at most 9"),
         ({"kafka__batch__size": "-1"}, "must be at least 0"),
-        ({"kafka__batch__size": "big"}, "must be a whole number"),
+        ({"kafka__batch__size": "big"}, "must be an integer"),
         ({"kafka__delivery__timeout__ms": "100"}, r"must be at least request\.timeout\.ms, which is 30000"),
         ({"topic": " "}, "'topic' is empty"),
         ({"guarantee": "maybe"}, "at-least-once or exactly-once, not 'maybe'"),
         ({"guarantee": "exactly-once", "kafka__acks": "1"}, "requires an idempotent producer"),
         ({"txnAppId": "a"}, "must be given together"),
         ({"txnVersion": "1"}, "must be given together"),
-        ({"txnAppId": "a", "txnVersion": "one"}, "'txnVersion' must be a whole number"),
+        ({"txnAppId": "a", "txnVersion": "one"}, "'txnVersion' must be an integer"),
         ({"txnAppId": "a", "txnVersion": "1"}, "require guarantee = exactly-once"),
     ],
 )
@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(given: dict[str, str], senten
 
 
 def test_servers_have_to_be_given() -> None:
-    with pytest.raises(InvalidOption, match=r"'kafka\.bootstrap\.servers' must be given"):
+    with pytest.raises(InvalidOption, match=r"'kafka\.bootstrap\.servers' is required"):
         WriteOptions.of({"topic": "t"})
 
 

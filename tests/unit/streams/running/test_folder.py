@@ -164,5 +164,5 @@ def test_recreated_topic_of_a_global_table_has_no_fixed_end(tmp_path: Path) -> N
 
 def test_folder_that_cannot_be_created_is_reported_with_the_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StreamsError, match=r"file/app cannot be written \(Not a directory\): set state.dir"):
+    with pytest.raises(StreamsError, match=r"file/app is not writable \(Not a directory\): set state.dir"):
         RunFolder(tmp_path / "file" / "app").create()

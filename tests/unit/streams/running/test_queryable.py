@@ -62,7 +62,7 @@ def test_store_without_windows_is_read_by_keys(refusal: Refusal) -> None:
 
 
 def test_limit_of_a_range_of_windows_is_checked(refusal: Refusal) -> None:
-    assert refusal("/stores/per-minute/windows?limit=10001") == (400, "limit must be at most 10000, and 10001 is not.")
+    assert refusal("/stores/per-minute/windows?limit=10001") == (400, "limit must be at most 10000, not 10001.")
 
 
 @pytest.mark.parametrize("windows", [TimeWindows.of_size(60_000), SessionWindows.of_inactivity_gap(60_000)])
@@ -94,4 +94,4 @@ def test_windows_of_a_range_of_keys(windows: Any, tmp_path: Path) -> None:
 
 
 def test_unknown_store_is_not_found(refusal: Refusal) -> None:
-    assert refusal("/stores/count") == (404, "There is no store count: GET /stores lists them.")
+    assert refusal("/stores/count") == (404, "Unknown store count: GET /stores lists them.")

@@ -26,7 +26,7 @@ def regrouped(partitions: int | None = None) -> Topology:
 
 
 def test_a_missing_source_topic_is_named() -> None:
-    with pytest.raises(StreamsError, match="must exist before the program starts, and do not: in"):
+    with pytest.raises(StreamsError, match="source topics do not exist: in"):
         planned(counting(), CONFIG, {"out": 1})
 
 

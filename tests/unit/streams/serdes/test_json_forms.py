@@ -102,7 +102,7 @@ def test_a_class_whose_fields_have_no_json_form_is_refused() -> None:
     class Odd:
         field: list[int] | tuple[int, ...]
 
-    with pytest.raises(SerializationError, match="The fields of Odd have no JSON form"):
+    with pytest.raises(SerializationError, match="The fields of Odd cannot be represented as JSON"):
         serdes.structured(Odd)
 
 

@@ -150,7 +150,7 @@ def test_latest_avro_schema_is_the_one_that_is_written(url: str) -> None:
 def test_value_that_is_not_of_the_latest_schema_is_refused(url: str) -> None:
     latest = {**TRADE, "fields": [*TRADE["fields"], {"name": "price", "type": "long"}]}
     serde = serdes.avro(TRADE, registry=use_latest(url, SchemaType.AVRO, json.dumps(latest)))
-    with pytest.raises(SerializationError, match="it is not of the schema"):
+    with pytest.raises(SerializationError, match="it does not match the schema"):
         serde.serialize("t", {"size": 1})
 
 
@@ -179,7 +179,7 @@ def test_protobuf_message_is_the_one_of_the_latest_schema(url: str) -> None:
     [
         (b"plain", "Unknown magic byte"),
         (b"\0\0\0\0\7\x02", "Schema 7 not found"),
-        (b"\0\0\0\0\1", "not Avro of schema 1"),
+        (b"\0\0\0\0\1", "not Avro data of schema 1"),
         (b"\0\0\0\0\2", "schema 2 is of JSON, not AVRO"),
     ],
 )

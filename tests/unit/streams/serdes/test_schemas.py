@@ -39,12 +39,12 @@ def test_avro_fills_in_defaults() -> None:
     "value", [{"symbol": "ACME"}, VALUE | {"size": "many"}, VALUE | {"note": 5}, VALUE | {"sise": 1}, "ACME", 5]
 )
 def test_what_is_not_of_the_schema_is_refused(value: Any) -> None:
-    with pytest.raises(SerializationError, match=r"The avro serde cannot write .* it is not of the schema"):
+    with pytest.raises(SerializationError, match=r"The avro serde cannot write .* it does not match the schema"):
         serdes.avro(TRADE).serialize("t", value)
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"), [(WRITTEN[:-2], "not Avro of the schema"), (WRITTEN + b"\x00", "1 bytes are left over")]
+    ("data", "reason"), [(WRITTEN[:-2], "not Avro data of the schema"), (WRITTEN + b"\x00", "1 bytes are left over")]
 )
 def test_avro_reads_all_of_the_bytes(data: bytes, reason: str) -> None:
     with pytest.raises(SerializationError, match=reason):

@@ -123,13 +123,13 @@ def test_settings_also_take_a_serde() -> None:
     "name", ["string", "", "avro", "org.apache.kafka.common.serialization.Serdes$VoidSerde", "StringSerde"]
 )
 def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"There is no serde .* text, raw, short, integer, long"):
+    with pytest.raises(InvalidSetting, match=r"Unknown serde .* text, raw, short, integer, long"):
         serdes.serde_for(name)
 
 
 @pytest.mark.parametrize("value", [5, None, str, serdes.text])
 def test_what_is_no_serde_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidSetting, match="A serde has the methods"):
+    with pytest.raises(InvalidSetting, match="A serde must have the methods"):
         serdes.serde_for(value)
 
 

@@ -96,16 +96,16 @@ def test_final_results_need_a_buffer_that_does_not_emit_early() -> None:
 
 def test_a_table_without_windows_has_no_final_results() -> None:
     builder = StreamsBuilder()
-    with pytest.raises(TopologyError, match="needs a table of windows"):
+    with pytest.raises(TopologyError, match="needs a windowed table"):
         builder.stream("in").group_by_key().count().suppress(FINAL)
-    with pytest.raises(TopologyError, match="needs a table of windows"):
+    with pytest.raises(TopologyError, match="needs a windowed table"):
         builder.table("table").suppress(FINAL)
 
 
 def test_a_table_that_is_regrouped_by_another_key_has_no_windows() -> None:
     builder = StreamsBuilder()
     windowed = builder.stream("in").group_by_key().windowed_by(TUMBLING).count()
-    with pytest.raises(TopologyError, match="needs a table of windows"):
+    with pytest.raises(TopologyError, match="needs a windowed table"):
         windowed.group_by(lambda key, count: (key.key, count)).count().suppress(FINAL)
 
 

@@ -144,7 +144,7 @@ def test_what_has_no_counterpart_is_left_out_with_a_warning() -> None:
     translated = producer_settings({"interceptor.classes": "com.example.A", "lingerms": "5", "max.block.ms": "1"})
     assert not {"interceptor.classes", "lingerms", "max.block.ms"} & set(translated.settings)
     assert translated.warnings == (
-        "interceptor.classes has no effect: it names Java classes, and this client is not written in Java.",
+        "interceptor.classes has no effect: it names Java classes, but this client is not written in Java.",
         "lingerms has no effect: it is not a setting of this client.",
     )
 

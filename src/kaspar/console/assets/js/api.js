@@ -30,7 +30,7 @@ async function request(method, path, { body, signal } = {}) {
   try {
     content = JSON.parse(text);
   } catch {
-    // a proxy in between has answered
+    // the response of a proxy in between
   }
   if (response.ok) return content;
   const sentence = content?.message ?? `The console responded with the status ${response.status}.`;

@@ -32,7 +32,7 @@ function Filters({ chosen, choose }) {
       <${SelectField} label="Resource" value=${chosen.resource_type} onChange=${set("resource_type")} options=${options(TYPES)} />
       <${TextField} label="Name" value=${chosen.resource_name} onChange=${set("resource_name")} />
       <${SelectField} label="Pattern" value=${chosen.pattern_type} onChange=${set("pattern_type")}
-        options=${[["", "any"], ["LITERAL", "this name"], ["PREFIXED", "this prefix"], ["MATCH", "all that apply to the name"]]} />
+        options=${[["", "any"], ["LITERAL", "this name"], ["PREFIXED", "this prefix"], ["MATCH", "all that match the name"]]} />
       <${SelectField} label="Operation" value=${chosen.operation} onChange=${set("operation")} options=${options(OPERATIONS)} />
       <${SelectField} label="Permission" value=${chosen.permission_type} onChange=${set("permission_type")} options=${options(["ALLOW", "DENY"])} />
     </div>
@@ -48,7 +48,7 @@ export default function Acls() {
     if (!(await confirm(question))) return;
     try {
       const { removed, missing } = await change("POST", "/api/acls/remove", { acls });
-      toast(`${count(removed.length, "ACL")} removed.${missing > 0 ? ` ${number(missing)} had been removed by somebody else.` : ""}`);
+      toast(`${count(removed.length, "ACL")} removed.${missing > 0 ? ` ${number(missing)} had already been removed.` : ""}`);
     } catch (problem) {
       toast(problem.message, "bad");
     }

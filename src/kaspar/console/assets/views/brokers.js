@@ -14,7 +14,7 @@ const rate = (name, unit) => (row) => withUnit(row.rates[name], unit);
 
 const COLUMNS = [
   { key: "broker_id", title: "Broker", sort: true, render: (row) => (row.broker_id === "default" ? "All brokers" : row.broker_id) },
-  { key: "is_up", title: "Status", sort: true, render: (row) => html`<${Status} kind=${row.is_up ? "good" : "bad"}>${row.is_up ? "up" : "not up"}<//>${row.is_controller && html` <${Status}>controller<//>`}` },
+  { key: "is_up", title: "Status", sort: true, render: (row) => html`<${Status} kind=${row.is_up ? "good" : "bad"}>${row.is_up ? "up" : "down"}<//>${row.is_controller && html` <${Status}>controller<//>`}` },
   { key: "host", title: "Address", sort: true, render: (row) => `${row.host}:${row.port}` },
   { key: "rack", title: "Rack", sort: true, hideOnPhone: true, render: (row) => row.rack ?? "–" },
   { key: "leaders", title: "Leads", align: "right", sort: "descending", render: (row) => number(row.leaders) },

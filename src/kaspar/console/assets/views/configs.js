@@ -64,7 +64,7 @@ export function Configs({ url, what, isLogger = false }) {
   return html`
     <div class="toolbar">
       <${Search} label=${isLogger ? "Search loggers" : "Search settings"} value=${search} onChange=${setSearch} />
-      ${!isLogger && html`<${Checkbox} label="Without defaults" value=${onlyOwn} onChange=${setOnlyOwn} />`}
+      ${!isLogger && html`<${Checkbox} label="Non-default only" value=${onlyOwn} onChange=${setOnlyOwn} />`}
     </div>
     <${Loaded} resource=${resource} what="settings">
       ${() => html`<${Table} label=${`Settings of ${what}`} columns=${shownColumns} rows=${rows} rowKey=${(row) => row.name} empty="No setting matches." />`}
@@ -95,7 +95,7 @@ function Setting({ setting, url, what, isLogger, onClose }) {
   };
   const field = isLogger
     ? html`<${SelectField} label="Level" value=${value} onChange=${setValue} options=${LEVELS} />`
-    : html`<${TextField} label="Value" value=${value} onChange=${setValue} hint=${setting.is_sensitive ? "The present value is not shown." : undefined} />`;
+    : html`<${TextField} label="Value" value=${value} onChange=${setValue} hint=${setting.is_sensitive ? "The current value is not shown." : undefined} />`;
   return html`
     <${Dialog} title=${setting.name} onClose=${() => onClose(false)}>
       ${setting.documentation && html`<p class="configs-documentation">${setting.documentation}</p>`}

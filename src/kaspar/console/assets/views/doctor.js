@@ -9,17 +9,17 @@ import { useLive } from "../js/live.js";
 import { Page, Section } from "../js/page.js";
 
 const SEVERITIES = {
-  problem: { title: "Problems", kind: "bad", none: "Nothing is broken." },
-  warning: { title: "Warnings", kind: "warn", none: "Nothing will break soon." },
-  note: { title: "Notes", kind: "neutral", none: "There is nothing else to know." },
+  problem: { title: "Problems", kind: "bad", none: "No problems." },
+  warning: { title: "Warnings", kind: "warn", none: "No warnings." },
+  note: { title: "Notes", kind: "neutral", none: "No notes." },
 };
 
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    toast("The command is copied.");
+    toast("Command copied.");
   } catch {
-    toast("The browser does not let this page copy. Select the command instead.", "bad");
+    toast("The browser does not allow copying. Select the command instead.", "bad");
   }
 }
 
@@ -58,7 +58,7 @@ export default function Doctor() {
     setLooking(true);
     try {
       const { total } = await change("POST", "/api/findings");
-      toast(total === 0 ? "The doctor has found nothing." : `The doctor has found ${count(total, "thing")}.`);
+      toast(total === 0 ? "The doctor found nothing." : `The doctor reports ${count(total, "finding")}.`);
       resource.reload();
     } catch (problem) {
       toast(problem.message, "bad");
@@ -66,15 +66,15 @@ export default function Doctor() {
       setLooking(false);
     }
   };
-  const actions = html`<button type="button" class="primary" disabled=${isLooking} onClick=${look}>${isLooking ? "Looking…" : "Look again now"}</button>`;
+  const actions = html`<button type="button" class="primary" disabled=${isLooking} onClick=${look}>${isLooking ? "Checking…" : "Check now"}</button>`;
   const shown = { ...resource, data: resource.isLoading ? resource.data : (live ?? resource.data) };
   const looked = shown.data?.looked_at_ms;
-  const intro = `The doctor looks at the cluster about once a minute${looked ? `, last at ${clock(looked)}` : ""}.`;
+  const intro = `The doctor checks the cluster about once a minute${looked ? `, last at ${clock(looked)}` : ""}.`;
   return html`
     <${Page} title="Doctor" actions=${actions} intro=${intro}>
       <${Loaded} resource=${shown} what="findings">
         ${(data) => html`
-          ${data.hidden > 0 && html`<p class="notice">${count(data.hidden, "finding")} about what you may not see ${data.hidden === 1 ? "is" : "are"} left out.</p>`}
+          ${data.hidden > 0 && html`<p class="notice">${count(data.hidden, "finding")} ${data.hidden === 1 ? "is" : "are"} hidden: you are not permitted to see the resource.</p>`}
           ${data.severities.map((group) => html`<${Severity} key=${group.severity} group=${group} />`)}
         `}
       <//>

@@ -30,7 +30,7 @@ function ChooseTopic({ query }) {
     <${Page} title="Messages" intro="Choose a topic to see its records.">
       <div class="toolbar"><${Search} label="Find a topic" value=${search} onChange=${(value) => setQuery({ search: value })} /></div>
       <${Loaded} resource=${resource} what="topics">
-        ${(data) => html`<${Table} label="Topics" columns=${columns} rows=${data.rows} rowKey=${(row) => row.name} href=${(row) => link("messages", row.name)} empty="No topic has such a name." />`}
+        ${(data) => html`<${Table} label="Topics" columns=${columns} rows=${data.rows} rowKey=${(row) => row.name} href=${(row) => link("messages", row.name)} empty="No matching topic." />`}
       <//>
     <//>
   `;

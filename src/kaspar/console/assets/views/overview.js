@@ -22,7 +22,7 @@ const CHARTS = [
   { title: "Records in", unit: "/s", lines: { messages_in: "records" } },
   { title: "Bytes", unit: "bytes/s", lines: { bytes_in: "in", bytes_out: "out" } },
   { title: "Requests", unit: "/s", lines: { requests: "requests" } },
-  { title: "Time of a produce request, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce" } },
+  { title: "Produce request time, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce" } },
 ];
 
 /** What is wrong, the worst first: [kind, sentence, address]. */
@@ -30,10 +30,10 @@ function troubles(state, findings) {
   const found = [];
   if (state.controller_id === null) found.push(["bad", "The cluster has no controller.", link("brokers")]);
   if (state.offline.count > 0) found.push(["bad", `${count(state.offline.count, "partition")} without a leader: ${names(state.offline)}`, link("topics", { trouble: "1" })]);
-  if (state.brokers_down.length > 0) found.push(["bad", `Not up: ${state.brokers_down.map((id) => `broker ${id}`).join(", ")}`, link("brokers")]);
+  if (state.brokers_down.length > 0) found.push(["bad", `Down: ${state.brokers_down.map((id) => `broker ${id}`).join(", ")}`, link("brokers")]);
   if (state.under_replicated.count > 0) found.push(["warn", `${count(state.under_replicated.count, "partition")} under-replicated: ${names(state.under_replicated)}`, link("topics", { trouble: "1" })]);
   if (state.canary && !["OK", "STARTING"].includes(state.canary.status)) found.push([CANARY[state.canary.status][0], `The canary: ${CANARY[state.canary.status][1]}. ${state.canary.problem}`, link("doctor")]);
-  if (state.groups_in_trouble > 0) found.push(["warn", `${count(state.groups_in_trouble, "group")} not keeping up`, link("groups")]);
+  if (state.groups_in_trouble > 0) found.push(["warn", `${count(state.groups_in_trouble, "group")} falling behind`, link("groups")]);
   for (const finding of findings.filter((each) => each.severity === "problem")) found.push(["bad", `${finding.title} (${finding.resource})`, link("doctor")]);
   return found;
 }
@@ -43,11 +43,11 @@ const names = ({ count: all, examples }) => examples.join(", ") + (all > example
 function Health({ state, findings }) {
   const found = troubles(state, findings);
   if (found.length === 0) {
-    return html`<p class="overview-health good"><${Status} kind="good">healthy<//> All partitions are in sync, and all groups keep up.</p>`;
+    return html`<p class="overview-health good"><${Status} kind="good">healthy<//> All partitions are in sync, and all groups are keeping up.</p>`;
   }
   return html`
     <div class="overview-health">
-      <p><${Status} kind=${found[0][0]}>${found[0][0] === "bad" ? "needs attention" : "needs a look"}<//></p>
+      <p><${Status} kind=${found[0][0]}>${found[0][0] === "bad" ? "needs attention" : "check recommended"}<//></p>
       <ul>${found.slice(0, 8).map(([kind, text, address]) => html`<li key=${text} class=${kind}><a href=${address}>${text}</a></li>`)}</ul>
     </div>
   `;
@@ -67,7 +67,7 @@ function Figures({ state, findings }) {
       <${Figure} label="Offline" value=${number(state.offline.count)} kind=${kind(state.offline.count > 0)} note="partitions" href=${link("topics", { trouble: "1" })} />
       <${Figure} label="Groups in trouble" value=${number(state.groups_in_trouble)} kind=${kind(state.groups_in_trouble > 0, "warn")} note=${`of ${number(state.groups)}`} href=${link("groups")} />
       <${Figure} label="Findings" value=${number(problems + warnings)} kind=${problems ? "bad" : kind(warnings > 0, "warn")}
-        note=${problems ? count(problems, "problem") : warnings ? count(warnings, "warning") : "of the doctor"} href=${link("doctor")} />
+        note=${problems ? count(problems, "problem") : warnings ? count(warnings, "warning") : "from the doctor"} href=${link("doctor")} />
       ${canary &&
       html`<${Figure} label="Canary" value=${percent(canary.consume_availability)} kind=${CANARY[canary.status][0]}
         note=${canary.latency_p99_ms === null ? CANARY[canary.status][1] : `${CANARY[canary.status][1]}, p99 ${duration(canary.latency_p99_ms)}`} />`}

@@ -14,7 +14,7 @@ const KINDS = {
   producer_byte_rate: { title: "Produce", unit: "bytes per second", show: (value) => `${bytes(value)}/s` },
   consumer_byte_rate: { title: "Fetch", unit: "bytes per second", show: (value) => `${bytes(value)}/s` },
   request_percentage: { title: "Request time", unit: "percent of a thread", show: (value) => `${number(value)} %` },
-  controller_mutation_rate: { title: "Changes of partitions", unit: "partitions per second", show: (value) => `${number(value)}/s` },
+  controller_mutation_rate: { title: "Partition changes", unit: "partitions per second", show: (value) => `${number(value)}/s` },
   connection_creation_rate: { title: "New connections", unit: "per second", show: (value) => `${number(value)}/s` },
 };
 const OF_CLIENTS = ["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"];
@@ -36,7 +36,7 @@ const Who = ({ entity }) =>
 function EntityFields({ who, names, onWho, onName }) {
   return html`
     <${SelectField} label="For" value=${who} onChange=${onWho} options=${WHO} />
-    ${TYPES[who].map((type) => html`<${TextField} key=${type} label=${LABELS[type]} hint="Empty: all that have no quota of their own." value=${names[type] ?? ""} onChange=${(name) => onName(type, name)} />`)}
+    ${TYPES[who].map((type) => html`<${TextField} key=${type} label=${LABELS[type]} hint="Empty: all without their own quota." value=${names[type] ?? ""} onChange=${(name) => onName(type, name)} />`)}
   `;
 }
 
@@ -49,7 +49,7 @@ function QuotaDialog({ row, onClose, onDone }) {
   const save = async () => {
     const wanted = Object.fromEntries(kinds.map((kind) => [kind, values[kind] ? Number(values[kind]) : null]));
     await change("PUT", "/api/quotas", { entity, values: wanted, seen: row?.values ?? {} });
-    toast(`The quotas of ${whoText(entity)} are saved.`);
+    toast(`The quotas of ${whoText(entity)} were saved.`);
     onDone();
     onClose();
   };
@@ -68,10 +68,10 @@ export default function Quotas() {
   const listing = useListing("/api/quotas", { every: 5_000 });
   const [editing, setEditing] = useState(null);
   const remove = async (row) => {
-    const question = { title: `Remove the quotas of ${whoText(row.entity)}?`, text: "More general quotas then apply, if there are any.", action: "Remove", isDangerous: true };
+    const question = { title: `Remove the quotas of ${whoText(row.entity)}?`, text: "More general quotas then apply, if any.", action: "Remove", isDangerous: true };
     const values = Object.fromEntries(Object.keys(row.values).map((kind) => [kind, null]));
     const body = { entity: row.entity, values, seen: row.values };
-    if (await askAndChange(question, "PUT", "/api/quotas", { body, done: "The quotas are removed." })) listing.resource.reload();
+    if (await askAndChange(question, "PUT", "/api/quotas", { body, done: "The quotas were removed." })) listing.resource.reload();
   };
   const columns = [
     { key: "who", title: "For", render: (row) => html`<${Who} entity=${row.entity} />` },
@@ -91,7 +91,7 @@ export default function Quotas() {
   ];
   const actions = html`<button type="button" class="primary" onClick=${() => setEditing({ row: null })}>Add quotas…</button>`;
   return html`
-    <${Page} title="Quotas" actions=${actions} intro="How much clients may use before brokers slow them down. The most specific quota applies.">
+    <${Page} title="Quotas" actions=${actions} intro="Limits beyond which brokers throttle clients. The most specific quota applies.">
       <${Listing} listing=${listing} what="quotas" searchLabel="Search quotas" columns=${columns} label="Quotas" rowKey=${(row) => whoText(row.entity)} empty="There are no quotas." />
       ${editing && html`<${QuotaDialog} row=${editing.row} onClose=${() => setEditing(null)} onDone=${listing.resource.reload} />`}
     <//>

@@ -33,7 +33,7 @@ export function RateCharts({ charts, broker }) {
     <div class="charts">
       ${charts.map(({ title, unit, lines }) => {
         const series = Object.entries(lines).map(([name, label]) => ({ label, points: points[name] ?? [] }));
-        const empty = data ? "The brokers' metrics pages do not have this, or the monitor does not know them." : "Loading…";
+        const empty = data ? "Not available: the brokers' metrics pages lack this metric or are not configured." : "Loading…";
         return html`<${Chart} key=${title} ...${{ title, unit, series, empty }} />`;
       })}
     </div>

@@ -38,13 +38,13 @@ function Subjects({ query }) {
     <${Page} title="Schemas" actions=${resource.data && actions}>
       <div class="toolbar">
         <${Search} label="Find a subject" value=${search} onChange=${(value) => setQuery({ search: value, offset: "" })} />
-        <${Checkbox} label="Deleted ones, too" value=${withDeleted} onChange=${(value) => setQuery({ deleted: value ? "1" : "", offset: "" })} />
+        <${Checkbox} label="Include deleted" value=${withDeleted} onChange=${(value) => setQuery({ deleted: value ? "1" : "", offset: "" })} />
       </div>
       <${Loaded} resource=${resource} what="schemas">
         ${(data) => html`
           <${Table} label="Subjects" columns=${COLUMNS} rows=${data.subjects} rowKey=${(row) => row.subject} href=${(row) => link("schemas", row.subject)}
             sorting=${{ sort: null, onSort: () => undefined }} page=${{ offset, limit: LIMIT, total: data.total, onPage: (to) => setQuery({ offset: to || "" }) }}
-            empty=${search ? "No subject has such a name." : "There are no schemas yet."} />
+            empty=${search ? "No matching subject." : "There are no schemas yet."} />
           <${Defaults} data=${data} reload=${resource.reload} />
         `}
       <//>
@@ -56,10 +56,10 @@ function Subjects({ query }) {
 /** The compatibility level and the mode of subjects that have none of their own. */
 function Defaults({ data, reload }) {
   const set = (what, text) => async (value) => {
-    if (!(await confirm({ title: `Change the ${text}?`, text: `All subjects without one of their own will have ${value}.`, action: "Change" }))) return reload();
+    if (!(await confirm({ title: `Change the ${text}?`, text: `All subjects without their own setting will use ${value}.`, action: "Change" }))) return reload();
     try {
       await change("PUT", `/api/schemas/${what}`, { subject: null, value });
-      toast(`The ${text} is ${value}.`);
+      toast(`The ${text} is now ${value}.`);
     } catch (problem) {
       toast(problem.message, "bad");
     }

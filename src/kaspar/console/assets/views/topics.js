@@ -37,8 +37,8 @@ function List() {
   return html`
     <${Page} title="Topics" actions=${create}>
       <${Listing} listing=${listing} what="topics" searchLabel="Search topics" label="Topics" columns=${COLUMNS}
-        filters=${html`${filter("internal", "Internal")}${filter("trouble", "Only in trouble")}`}
-        rowKey=${(row) => row.name} href=${(row) => link("topics", row.name)} empty="There are no topics yet. Create one, or let a producer do it." />
+        filters=${html`${filter("internal", "Internal")}${filter("trouble", "Only unhealthy")}`}
+        rowKey=${(row) => row.name} href=${(row) => link("topics", row.name)} empty="There are no topics yet. Create one, or let a producer create it." />
       ${isCreating && html`<${CreateTopic} onClose=${() => setCreating(false)} />`}
     <//>
   `;

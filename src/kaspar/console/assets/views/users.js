@@ -25,7 +25,7 @@ function PasswordDialog({ credential, onClose, onDone }) {
   const save = async () => {
     if (password !== again) throw new Error("The two passwords differ.");
     await change(isNew ? "POST" : "PUT", path`/api/users/${name}`, { password, mechanism, iterations: Number(iterations) });
-    toast(isNew ? `The user ${name} is created.` : `${name} has a new password.`);
+    toast(isNew ? `The user ${name} was created.` : `${name} has a new password.`);
     onDone();
     onClose();
   };
@@ -48,9 +48,9 @@ export default function Users() {
   const listing = useListing("/api/users", { every: 5_000 });
   const [dialog, setDialog] = useState(null);
   const remove = async ({ name, mechanism }) => {
-    const question = { title: `Remove the user ${name}?`, text: `${name} can no longer log in with ${mechanism}. ACLs and quotas for the user stay.`, typed: name, action: "Remove user", isDangerous: true };
+    const question = { title: `Remove the user ${name}?`, text: `${name} can no longer log in with ${mechanism}. ACLs and quotas of the user are kept.`, typed: name, action: "Remove user", isDangerous: true };
     const url = `${path`/api/users/${name}`}?mechanism=${encodeURIComponent(mechanism)}`;
-    if (await askAndChange(question, "DELETE", url, { done: `${name} is removed.` })) listing.resource.reload();
+    if (await askAndChange(question, "DELETE", url, { done: `${name} was removed.` })) listing.resource.reload();
   };
   const columns = [
     { key: "name", title: "User", render: (row) => html`<${Text}>${row.name}<//>` },
@@ -70,7 +70,7 @@ export default function Users() {
   const remark = listing.resource.data?.remark;
   const actions = html`<button type="button" class="primary" onClick=${() => setDialog({ credential: null })}>Create user…</button>`;
   return html`
-    <${Page} title="Users" actions=${actions} intro="Users who log in with a password, by SCRAM. Brokers keep it salted and hashed.">
+    <${Page} title="Users" actions=${actions} intro="Users who authenticate with SCRAM. Brokers store only salted hashes of passwords.">
       ${remark && html`<p class="notice">${remark}</p>`}
       <${Listing} listing=${listing} what="users" searchLabel="Search users" columns=${columns} label="Users" rowKey=${(row) => `${row.name} ${row.mechanism}`} pageIn=${pageIn} empty="There are no SCRAM users." />
       ${dialog && html`<${PasswordDialog} credential=${dialog.credential} onClose=${() => setDialog(null)} onDone=${listing.resource.reload} />`}

@@ -58,7 +58,7 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
 
 
 class Fields(Protocol):
-    """What a filter sees of a record. Keys and values are decoded when they are asked for."""
+    """What a filter sees of a record. Keys and values are decoded on first use."""
 
     @property
     def topic(self) -> str: ...
@@ -195,7 +195,7 @@ class Evaluation:
         return Many(function(each) for each in value)
 
     def _arithmetic(self, first: Node, rest: tuple[tuple[Operator, Node], ...]) -> int | float | None:
-        """None if a part is no number, nothing can be divided by it, or a float cannot hold what is too large."""
+        """None if an operand is not a number, the divisor is zero, or the result is too large for a float."""
         total = _single_number(self._value(first))
         for each, node in rest:
             number = _single_number(self._value(node))

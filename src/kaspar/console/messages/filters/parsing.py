@@ -62,7 +62,7 @@ def parse(text: str) -> Node:
     parser = _Parser(tokens_of(text))
     node = parser.disjunction()
     if parser.current.kind is not Kind.END:
-        raise parser.error(f"{_shown(parser.current)} cannot follow here; conditions are joined by `and` or `or`.")
+        raise parser.error(f"Unexpected {_shown(parser.current)}; join conditions with `and` or `or`.")
     return node
 
 
@@ -125,14 +125,14 @@ class _Parser:
         else:
             node = Compare(_COMPARISONS[token.text], left, self._sum())
         if self.current.text in _COMPARISONS and self.current.kind in (Kind.NAME, Kind.SYMBOL):
-            raise self.error("Comparisons cannot be chained; join two of them by `and`.")
+            raise self.error("Comparisons cannot be chained; join them with `and`.")
         return Not(node) if is_negated else node
 
     def _null_check(self, left: Node) -> Node:
         """`is null` and `is not null`, as SQL has them."""
         is_negated = self._take_word("not")
         if not self._take_word("null"):
-            raise self.error("`is` is followed by `null` or `not null`.")
+            raise self.error("`is` must be followed by `null` or `not null`.")
         node = Compare(Comparison.EQUAL, left, Literal(None))
         return Not(node) if is_negated else node
 
@@ -149,9 +149,9 @@ class _Parser:
         except re2.error as error:
             (reason,) = error.args
             words = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-            raise self.error(f"This is no RE2 pattern: {words}.", token) from None
+            raise self.error(f"Invalid RE2 pattern: {words}.", token) from None
         except UnicodeEncodeError:
-            raise self.error("This is no RE2 pattern: it has half of a surrogate pair.", token) from None
+            raise self.error("Invalid RE2 pattern: it contains half of a surrogate pair.", token) from None
 
     # --- arithmetic ---------------------------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class _Parser:
         elif self._take_symbol("["):
             node = self._items()
         else:
-            raise self.error(f"{_shown(self.current)} stands where a value is expected.")
+            raise self.error(f"A value is expected here, not {_shown(self.current)}.")
         self._leave()
         return node
 
@@ -233,9 +233,11 @@ class _Parser:
         if name in _FIELDS:
             return self._path(_FIELDS[name])
         if name in _WORDS:
-            raise self.error(f"`{name}` stands where a value is expected.", token)
+            raise self.error(f"A value is expected here, not `{name}`.", token)
         names = ", ".join(_FIELDS)
-        raise self.error(f"There is no `{name}` in a record: {names}. A text to search for needs quotes.", token)
+        raise self.error(
+            f"A record has no field `{name}`; valid names: {names}. Put text to search for in quotes.", token
+        )
 
     def _call(self, function: Function) -> Call:
         self._enter()
@@ -251,7 +253,7 @@ class _Parser:
             if self._take_symbol("."):
                 token = self.current
                 if token.kind is not Kind.NAME:
-                    raise self.error('A dot is followed by a name; others are written ["so"].')
+                    raise self.error('A dot must be followed by a name; write other names as ["name"].')
                 self._advance()
                 steps.append(token.text)
             elif self._take_symbol("["):
@@ -270,7 +272,7 @@ class _Parser:
             return sign * token.number
         if token.kind is Kind.TEXT and sign == 1:
             return token.text
-        raise self.error("Brackets hold an index, a name in quotes, or *.", token)
+        raise self.error("Brackets must contain an index, a quoted name, or *.", token)
 
     # --- tokens -------------------------------------------------------------------------------------------------------
 
@@ -305,7 +307,7 @@ class _Parser:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self.error(f"Parts of a filter may be nested {MAX_DEPTH} deep.")
+            raise self.error(f"A filter can be nested at most {MAX_DEPTH} levels deep.")
 
     def _leave(self) -> None:
         self._depth -= 1

@@ -49,7 +49,9 @@ class Token:
 def tokens_of(text: str) -> list[Token]:
     """The tokens and, last, one for the end. Raises FilterError."""
     if len(text) > MAX_TEXT:
-        raise FilterError(f"A filter has at most {MAX_TEXT:,} characters; this one has {len(text):,}.", MAX_TEXT + 1)
+        raise FilterError(
+            f"A filter can have at most {MAX_TEXT:,} characters; this one has {len(text):,}.", MAX_TEXT + 1
+        )
     return list(_tokens(text))
 
 
@@ -62,7 +64,7 @@ def _tokens(text: str) -> Iterator[Token]:
             continue
         match = _TOKEN.match(text, position)
         if match is None:
-            raise FilterError(f"{text[position]!r} has no meaning in a filter.", position + 1)
+            raise FilterError(f"Unexpected character {text[position]!r}.", position + 1)
         column = position + 1
         position = match.end()
         match match.lastgroup:
@@ -92,7 +94,7 @@ def _quoted(text: str, start: int) -> tuple[Token, int]:
             character, position = _escaped(text, position)
         parts.append(character)
         position += 1
-    raise FilterError(f"The text that begins here has no closing {quote}.", start + 1)
+    raise FilterError(f"The string that starts here has no closing {quote}.", start + 1)
 
 
 def _escaped(text: str, position: int) -> tuple[str, int]:
@@ -104,7 +106,7 @@ def _escaped(text: str, position: int) -> tuple[str, int]:
             raise FilterError("\\u needs four hexadecimal digits.", position + 1)
         return chr(int(digits, 16)), position + 5
     if following not in _ESCAPES:
-        raise FilterError(f"\\{following} is no escape sequence; a backslash itself is \\\\.", position + 1)
+        raise FilterError(f"\\{following} is not an escape sequence; a literal backslash is \\\\.", position + 1)
     return _ESCAPES[following], position + 1
 
 
@@ -112,14 +114,14 @@ def _number(text: str, match: re.Match[str], column: int) -> tuple[int | float, 
     """A number or, with a unit behind it, a duration in milliseconds; and where it ends."""
     digits, end = match[0], match.end()
     if len(digits) > _MAX_DIGITS:
-        raise FilterError(f"A number has at most {_MAX_DIGITS} digits.", column)
+        raise FilterError(f"A number can have at most {_MAX_DIGITS} digits.", column)
     number = float(digits) if any(mark in digits for mark in ".eE") else int(digits)
     unit = re.compile(r"\w*").match(text, end)
     assert unit is not None
     if not unit[0]:
         return number, end
     if unit[0] not in _UNITS_MS:
-        raise FilterError(f"{digits}{unit[0]} is no number; durations end with ms, s, m, h or d.", column)
+        raise FilterError(f"{digits}{unit[0]} is not a number; durations end with ms, s, m, h or d.", column)
     return number * _UNITS_MS[unit[0]], unit.end()
 
 
@@ -131,4 +133,4 @@ def _time_ms(text: str, column: int) -> int:
             parsed = parsed.replace(tzinfo=UTC)
         return int(parsed.timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise FilterError(f"{text} is no time of the calendar.", column) from None
+        raise FilterError(f"{text} is not a valid date or time.", column) from None

@@ -121,4 +121,4 @@ def _damaged(where: TopicPartition, header: BatchHeader, reason: str) -> StoredR
 
 def _check_crc(batches: memoryview, position: int, header: BatchHeader) -> None:
     if not crc_matches(batches, position, header):
-        raise MalformedBytes("its CRC is wrong")
+        raise MalformedBytes("its CRC does not match")

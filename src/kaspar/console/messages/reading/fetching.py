@@ -1,4 +1,4 @@
-"""Asks the brokers: which partitions a topic has, which offsets they have, and for records of many of them at once.
+"""Requests to the brokers: the partitions of a topic, their offsets, and records of many of them at once.
 
 Every call is one request to each leader that is concerned. A partition without a leader, or one whose leader does not
 respond, does not stop the others: its problem is reported with what they have.
@@ -62,7 +62,7 @@ def look_up(client: Client, topic: str, partitions: Sequence[int] = ()) -> Topic
     brokers = {broker.node_id for broker in response.brokers}
     for partition, leader in list(layout.leaders.items()):
         if leader not in brokers:
-            layout.lose(partition, "it has no leader now")
+            layout.lose(partition, "it has no leader")
     return layout
 
 
@@ -80,7 +80,7 @@ def offsets_at(client: Client, layout: TopicLayout, timestamp: int, isolation_le
             listed = {}
             reason = f"broker {leader} does not respond ({error})"
         else:
-            reason = "its leader sent no offset"
+            reason = "its leader returned no offset"
         for where in asked:
             each = listed.get(where, reason)
             if isinstance(each, ListedOffset):
@@ -165,7 +165,7 @@ def _fetch(
 
 def _give(layout: TopicLayout, stream: Stream, found: messages.PartitionData, *, was_first: bool) -> int:
     if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-        _lose(layout, stream, "the records at this position were deleted meanwhile")
+        _lose(layout, stream, "the records at this position have since been deleted")
         return 0
     if found.error_code != ErrorCode.NONE:
         _refuse_topic(layout.topic, found.error_code)
@@ -188,7 +188,7 @@ def _lose(layout: TopicLayout, stream: Stream, problem: str) -> None:
 def _refuse_topic(topic: str, error: int | str) -> None:
     """What concerns the whole topic is no problem of a partition."""
     if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"You may not read topic {topic}.")
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"You are not permitted to read topic {topic}.")
 
 
 def _name(code: int) -> str:

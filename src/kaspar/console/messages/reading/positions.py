@@ -60,7 +60,7 @@ def parse_position(text: str) -> Position:
             return AtTime(_number(rest, "time"))
         case "cursor":
             return parse_cursor(rest)
-    raise Unacceptable(f"There is no position {text[:80]!r}: it is newest, oldest, offset:N, time:MS or cursor:P:N,...")
+    raise Unacceptable(f"Invalid position {text[:80]!r}: use newest, oldest, offset:N, time:MS or cursor:P:N,...")
 
 
 def parse_partitions(text: str) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ def parse_partitions(text: str) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(each) for each in text.split(",")})) if text else ()
     except ValueError:
-        raise Unacceptable(f"Partitions are numbers with commas between them, not {text[:80]!r}.") from None
+        raise Unacceptable(f"Partitions must be comma-separated numbers, not {text[:80]!r}.") from None
 
 
 def parse_offset(text: str) -> int:
@@ -78,13 +78,13 @@ def parse_offset(text: str) -> int:
 
 def _number(text: str, name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > _MAX_OFFSET:
-        raise Unacceptable(f"The {name} is a whole number, not {text[:80]!r}.")
+        raise Unacceptable(f"The {name} must be an integer, not {text[:80]!r}.")
     return int(text)
 
 
 def parse_cursor(text: str) -> Cursor:
     """`0:17,1:4`. Raises Unacceptable."""
     if len(text) > _MAX_CURSOR or not _CURSOR.fullmatch(text):
-        raise Unacceptable("The position is no cursor: PARTITION:OFFSET,...")
+        raise Unacceptable("The position is not a cursor of the form PARTITION:OFFSET,...")
     pairs = (each.split(":") for each in text.split(","))
     return Cursor({int(partition): min(int(offset), _MAX_OFFSET) for partition, offset in pairs})

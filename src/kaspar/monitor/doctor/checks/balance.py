@@ -23,10 +23,10 @@ MOST_REPLICAS: Final = 4000
 @check(
     "not-preferred-leaders",
     Severity.NOTE,
-    title="Preferred leaders do not lead",
-    why="After a restart of a broker others lead its partitions, and have its work. With auto.leader.rebalance.enable "
-    "the controller moves them back within minutes.",
-    mending="Elect the preferred leaders.",
+    title="Partitions are not led by their preferred leaders",
+    why="After a broker restarts, other brokers keep leading its partitions and carry its load. With "
+    "auto.leader.rebalance.enable the controller moves leadership back within minutes.",
+    remedy="Elect the preferred leaders.",
 )
 def not_preferred_leaders(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -45,8 +45,8 @@ def _elect(looks: Looks) -> str:
     "skewed-leaders",
     Severity.WARNING,
     title="Leaders are unevenly spread",
-    why="Leaders do the work of producers and consumers: one broker is busy while others idle.",
-    mending="Elect the preferred leaders; if these are uneven themselves, spread the replicas.",
+    why="Leaders serve producers and consumers: one broker is busy while others are idle.",
+    remedy="Elect the preferred leaders; if those are uneven too, spread the replicas.",
 )
 def skewed_leaders(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -62,8 +62,8 @@ def skewed_leaders(looks: Looks) -> Iterator[Fault]:
     "skewed-replicas",
     Severity.WARNING,
     title="Replicas are unevenly spread",
-    why="One broker stores and replicates more than the others, and recovers for longer after a crash.",
-    mending="Spread the replicas. Brokers added later get no existing partitions by themselves.",
+    why="One broker stores and replicates more than the others, and takes longer to recover after a crash.",
+    remedy="Spread the replicas. Brokers added later are not given existing partitions automatically.",
 )
 def skewed_replicas(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -89,9 +89,9 @@ def _above(observation: Observation, counts: Mapping[int, int]) -> list[tuple[in
 @check(
     "skewed-disks",
     Severity.WARNING,
-    title="Disk use is unevenly spread",
-    why="One broker's disk fills up long before those of the others.",
-    mending="Move large partitions to the other brokers with kafka-reassign-partitions.",
+    title="Disk usage is uneven",
+    why="One broker's disk will fill up long before the others.",
+    remedy="Move large partitions to the other brokers with kafka-reassign-partitions.",
 )
 def skewed_disks(looks: Looks) -> Iterator[Fault]:
     sizes = {broker_id: sum(each.size for each in dirs) for broker_id, dirs in looks.last.log_dirs.items()}
@@ -108,8 +108,8 @@ def skewed_disks(looks: Looks) -> Iterator[Fault]:
     "many-partitions",
     Severity.WARNING,
     title="A broker has very many partitions",
-    why="Failover, restart and metadata take longer with each.",
-    mending="Delete topics that are not used, create topics with fewer partitions, or add brokers.",
+    why="Failover, restarts and metadata requests take longer with every partition.",
+    remedy="Delete unused topics, create topics with fewer partitions, or add brokers.",
 )
 def many_partitions(looks: Looks) -> Iterator[Fault]:
     replicas = Counter(broker_id for _, each in looks.last.partitions() for broker_id in each.replicas)

@@ -1,4 +1,4 @@
-"""Brokers and the cluster as a whole: who is there, and whether all are alike."""
+"""Brokers and the cluster as a whole: which are up, and whether they agree."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,11 +16,12 @@ CLOCK_LIMIT_MS: Final = 2000
     "no-controller",
     Severity.PROBLEM,
     title="The cluster has no controller",
-    why="No leader is elected, no topic created and no setting changed until there is one.",
-    mending="Start the brokers that can be the controller, and the ZooKeeper servers or the quorum that they need.",
+    why="Until there is one, no leader can be elected, no topic created and no setting changed.",
+    remedy="Start the brokers that can be the controller, and the ZooKeeper servers or controller quorum that they "
+    "need.",
 )
 def no_controller(looks: Looks) -> Iterator[Fault]:
-    """A moment without one is an ordinary election, so the look before must not have seen one either."""
+    """A moment without one is an ordinary election, so the previous observation must not have seen one either."""
     if all(each.brokers and each.controller_id < 0 for each in looks.observations[-2:]):
         yield Fault("cluster", "No broker is the controller.", looks.access.start_broker())
 
@@ -29,8 +30,8 @@ def no_controller(looks: Looks) -> Iterator[Fault]:
     "broker-down",
     Severity.PROBLEM,
     title="A broker is down",
-    why="Its replicas fall behind; partitions whose replicas are all on such brokers cannot be read or written.",
-    mending="Start it. If it is gone for good, move its replicas to others with kafka-reassign-partitions.",
+    why="Its replicas fall behind; partitions whose replicas are all on stopped brokers cannot be read or written.",
+    remedy="Start it. If it is gone for good, move its replicas to others with kafka-reassign-partitions.",
 )
 def broker_down(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -57,8 +58,8 @@ def replicas_on_missing(observation: Observation) -> dict[int, int]:
     "broker-silent",
     Severity.PROBLEM,
     title="A broker does not respond",
-    why="It counts as alive, so clients wait for it and the partitions that it leads are not moved elsewhere.",
-    mending="Look at its log and its machine; restart it if it hangs.",
+    why="It still counts as alive, so clients wait for it and its partitions are not failed over.",
+    remedy="Check its log and its machine; restart it if it hangs.",
 )
 def broker_silent(looks: Looks) -> Iterator[Fault]:
     for broker in looks.last.brokers.values():
@@ -71,8 +72,9 @@ def broker_silent(looks: Looks) -> Iterator[Fault]:
     "mixed-versions",
     Severity.WARNING,
     title="Brokers have different versions",
-    why="Normal during a rolling upgrade. If it stays, clients and features are limited to what the oldest supports.",
-    mending="Finish the upgrade: restart the older brokers with the new version.",
+    why="Normal during a rolling upgrade. Otherwise clients and features are limited to what the oldest broker "
+    "supports.",
+    remedy="Finish the upgrade: restart the older brokers with the new version.",
 )
 def mixed_versions(looks: Looks) -> Iterator[Fault]:
     served = {broker_id: (each.apis, each.supported) for broker_id, each in looks.last.features.items()}
@@ -86,7 +88,7 @@ def mixed_versions(looks: Looks) -> Iterator[Fault]:
             kinds.append((what, [broker_id]))
     if len(kinds) > 1:
         alike = "; ".join(f"brokers {some(ids)}" if len(ids) > 1 else f"broker {ids[0]}" for _, ids in kinds)
-        detail = f"They serve different APIs or feature levels: {alike}."
+        detail = f"The brokers serve different APIs or feature levels: {alike}."
         yield Fault("cluster", detail, looks.access.kafka("kafka-broker-api-versions"))
 
 
@@ -94,8 +96,8 @@ def mixed_versions(looks: Looks) -> Iterator[Fault]:
     "feature-levels-behind",
     Severity.NOTE,
     title="Feature levels are behind what all brokers support",
-    why="After an upgrade of the brokers new features stay off until their levels are finalized.",
-    mending="Raise the levels once no downgrade is needed any more.",
+    why="After the brokers are upgraded, new features stay off until their levels are finalized.",
+    remedy="Raise the levels once a downgrade is no longer needed.",
 )
 def feature_levels_behind(looks: Looks) -> Iterator[Fault]:
     features = list(looks.last.features.values())
@@ -114,9 +116,9 @@ def feature_levels_behind(looks: Looks) -> Iterator[Fault]:
 @check(
     "clocks-apart",
     Severity.WARNING,
-    title="Clocks are apart",
-    why="Retention by time, transaction timeouts and timestamps of records go wrong by that much.",
-    mending="Synchronise the clocks of all machines, with chrony or systemd-timesyncd.",
+    title="Clocks are not synchronised",
+    why="Time-based retention, transaction timeouts and record timestamps are off by the same amount.",
+    remedy="Synchronise the clocks of all machines with chrony or systemd-timesyncd.",
 )
 def clocks_apart(looks: Looks) -> Iterator[Fault]:
     """Against this machine if one broker is known; against the middle of all brokers' clocks otherwise, so that the

@@ -22,8 +22,8 @@ _TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")
     "disk-almost-full",
     Severity.PROBLEM,
     title="A disk is almost full",
-    why="A full disk takes its log directory offline, and with it all its replicas.",
-    mending="Delete records that are no longer needed, move replicas to another disk, or enlarge the volume.",
+    why="A full disk takes its log directory, and all replicas in it, offline.",
+    remedy="Delete records that are no longer needed, move replicas to another disk, or enlarge the volume.",
 )
 def disk_almost_full(looks: Looks) -> Iterator[Fault]:
     for broker_id, directory in _directories(looks.last):
@@ -37,9 +37,9 @@ def disk_almost_full(looks: Looks) -> Iterator[Fault]:
     "disk-full-soon",
     Severity.WARNING,
     title="A disk will be full soon",
-    why="A full disk takes its log directory offline, and with it all its replicas.",
-    mending="Shorten the retention of the topic that grows most, or enlarge the volume. The forecast assumes that "
-    "records arrive as they did during the look, and that none are deleted: a longer look is more certain.",
+    why="A full disk takes its log directory, and all replicas in it, offline.",
+    remedy="Shorten the retention of the fastest-growing topic, or enlarge the volume. The forecast assumes that "
+    "records keep arriving at the observed rate and that none are deleted: a longer observation is more accurate.",
 )
 def disk_full_soon(looks: Looks) -> Iterator[Fault]:
     if looks.span_s < LOOK_S:
@@ -55,8 +55,9 @@ def disk_full_soon(looks: Looks) -> Iterator[Fault]:
         left_s = directory.usable_bytes / growth * looks.span_s
         if left_s < SOON_S:
             detail = (
-                f"{directory.path} is full in about {duration_text(left_s)}: logs grew by {bytes_text(growth)} in the "
-                f"{looks.span_s:.0f} s of this look, and {bytes_text(directory.usable_bytes)} are left."
+                f"{directory.path} will be full in about {duration_text(left_s)}: logs grew by {bytes_text(growth)} "
+                "in the "
+                f"{looks.span_s:.0f} s of this observation, and {bytes_text(directory.usable_bytes)} are left."
             )
             grown = _sizes_by_topic(directory)
             grown.subtract(_sizes_by_topic(earlier))
@@ -89,9 +90,9 @@ def _shrink(looks: Looks, sizes: "Counter[str]") -> str | None:
 @check(
     "log-dirs-in-tmp",
     Severity.NOTE,
-    title="Data are in a folder for temporary files",
-    why="Many systems empty it at a restart, or delete files that were not used for days. Good for a trial only.",
-    mending="Choose another folder: log.dirs of the broker, or kaspar up --dir FOLDER.",
+    title="Data is stored in a temporary directory",
+    why="Many systems empty it at boot, or delete files that have not been used for days. Suitable for trials only.",
+    remedy="Choose another directory: log.dirs of the broker, or kaspar up --dir FOLDER.",
 )
 def log_dirs_in_tmp(looks: Looks) -> Iterator[Fault]:
     found = [(broker_id, each.path) for broker_id, each in _directories(looks.last) if _is_temporary(each.path)]

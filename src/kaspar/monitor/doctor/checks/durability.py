@@ -18,8 +18,8 @@ _INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SCHEMAS_TOPIC)
     "one-replica",
     Severity.WARNING,
     title="Topics have one replica in a cluster of several brokers",
-    why="If the broker or its disk fails, their records are unavailable, or lost.",
-    mending="Add replicas.",
+    why="If the broker or its disk fails, their records are unavailable or lost.",
+    remedy="Add replicas.",
 )
 def one_replica(looks: Looks) -> Iterator[Fault]:
     if _brokers(looks.last) < 2:
@@ -37,13 +37,13 @@ def one_replica(looks: Looks) -> Iterator[Fault]:
     title="An internal topic has too few replicas",
     why="If its broker fails, groups cannot commit or join, or transactions cannot end; if its disk fails, committed "
     "offsets or schemas are lost.",
-    mending="Add replicas.",
+    remedy="Add replicas.",
 )
 def internal_topic_replicas(looks: Looks) -> Iterator[Fault]:
     brokers = _brokers(looks.last)
     for topic in _topics(looks.last):
         if topic.name in _INTERNAL and _replicas(topic) < min(WANTED_REPLICAS, brokers) and _replicas(topic) < 2:
-            detail = f"It has {counted(_replicas(topic), 'replica')}, and there are {brokers} brokers."
+            detail = f"It has {counted(_replicas(topic), 'replica')} in a cluster of {brokers} brokers."
             yield Fault(f"topic {topic.name}", detail, looks.access.plan("replication"))
 
 
@@ -51,8 +51,9 @@ def internal_topic_replicas(looks: Looks) -> Iterator[Fault]:
     "min-isr-one",
     Severity.WARNING,
     title="min.insync.replicas is 1 for topics with several replicas",
-    why="A write with acks=all is acknowledged when only the leader has it. If that broker fails, it is lost.",
-    mending="Set min.insync.replicas to one less than the number of replicas.",
+    why="A write with acks=all can be acknowledged when only the leader has it. If that broker fails, the write is "
+    "lost.",
+    remedy="Set min.insync.replicas to one less than the number of replicas.",
 )
 def min_isr_one(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -78,14 +79,14 @@ _MOST_TOPICS: Final = 20
     "unclean-leader-election",
     Severity.WARNING,
     title="Unclean leader election is on",
-    why="A replica that is behind may become the leader, and acknowledged records are lost without a trace.",
-    mending="Turn it off, unless being available matters more than the records.",
+    why="A replica that is behind may become the leader, and acknowledged records are silently lost.",
+    remedy="Turn it off, unless availability matters more than the records.",
 )
 def unclean_leader_election(looks: Looks) -> Iterator[Fault]:
     name = "unclean.leader.election.enable"
     if looks.last.broker_setting(name) == "true":
         command = looks.access.kaspar("config", "set", "broker", f"{name}=false")
-        yield Fault("all brokers", "Topics that do not say otherwise have it.", command)
+        yield Fault("all brokers", "It is the default for topics that do not override it.", command)
         return
     topics = [each.name for each in _topics(looks.last) if looks.last.topic_setting(each.name, name) == "true"]
     if topics:
@@ -98,9 +99,9 @@ def unclean_leader_election(looks: Looks) -> Iterator[Fault]:
     "default-replication",
     Severity.WARNING,
     title="New topics get too few replicas by default",
-    why="Topics that are created without a number of replicas, automatically too, are lost with one broker; so are "
-    "offsets and transactions, if their topics are created so.",
-    mending="Set it in the file of each broker, and restart it.",
+    why="Topics created without an explicit number of replicas, including automatically created ones, are lost with "
+    "one broker; so are offsets and transactions if their topics are created this way.",
+    remedy="Set it in each broker's properties file and restart the brokers.",
 )
 def default_replication(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -116,7 +117,7 @@ def default_replication(looks: Looks) -> Iterator[Fault]:
         if (value := last.broker_setting(name)) == "1" and topics.get(name) not in last.topics
     ]
     if low:
-        detail = f"{some(low)}, and there are {_brokers(last)} brokers."
+        detail = f"{some(low)}, in a cluster of {_brokers(last)} brokers."
         yield Fault(
             "all brokers", detail, looks.access.kaspar("config", "list", "broker/" + str(min(last.live_brokers)))
         )
@@ -126,8 +127,8 @@ def default_replication(looks: Looks) -> Iterator[Fault]:
     "registry-topic-not-compacted",
     Severity.PROBLEM,
     title="The topic of the schema registry is not compacted",
-    why="Retention deletes schemas: records with their ids can no longer be read.",
-    mending="Set its cleanup.policy to compact.",
+    why="Retention will delete schemas, and records that refer to them can no longer be read.",
+    remedy="Set its cleanup.policy to compact.",
 )
 def registry_topic_not_compacted(looks: Looks) -> Iterator[Fault]:
     policy = looks.last.topic_setting(SCHEMAS_TOPIC, "cleanup.policy")

@@ -1,4 +1,4 @@
-"""Groups of consumers: whether they keep up, by the rules of kaspar.monitor.lag over the looks."""
+"""Consumer groups: whether they keep up, by the rules of kaspar.monitor.lag over the observations."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,9 +19,10 @@ _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "A
 @check(
     "group-behind",
     Severity.WARNING,
-    title="A group does not keep up",
-    why="Records arrive faster than it reads them: its lag grows until the topic's retention deletes unread records.",
-    mending="Start more consumers, up to the number of partitions; beyond that, add partitions or make it faster.",
+    title="A group is falling behind",
+    why="Records arrive faster than the group reads them: its lag grows until retention deletes unread records.",
+    remedy="Start more consumers, up to the number of partitions; beyond that, add partitions or speed up the "
+    "consumers.",
 )
 def group_behind(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
@@ -58,10 +59,10 @@ def _more_readers(looks: Looks, group_id: str, behind: list[TopicPartition]) -> 
 @check(
     "group-stalled",
     Severity.WARNING,
-    title="A group has members and makes no progress",
-    why="A consumer holds partitions and commits nothing: it hangs, fails at the same record again and again, or does "
-    "not commit.",
-    mending="Look at the consumer's log, and restart it. To skip a record that it cannot process: kaspar group seek.",
+    title="A group has members but makes no progress",
+    why="A consumer owns partitions but commits nothing: it hangs, keeps failing on the same record, or does not "
+    "commit.",
+    remedy="Check the consumer's log and restart it. To skip a record that it cannot process, use kaspar group seek.",
 )
 def group_stalled(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
@@ -98,9 +99,9 @@ def _grows(looks: Looks, group_id: str, where: TopicPartition) -> bool:
 @check(
     "group-without-members",
     Severity.NOTE,
-    title="A group has unread records and no members",
-    why="Nobody reads for it now. Its consumers may have stopped, or the group is left over from a trial.",
-    mending="Start its consumers, or delete the group if it is not needed.",
+    title="A group has unread records but no members",
+    why="Its consumers may have stopped, or the group is left over from a trial.",
+    remedy="Start its consumers, or delete the group if it is no longer needed.",
 )
 def group_without_members(looks: Looks) -> Iterator[Fault]:
     for group_id, group in sorted(looks.last.groups.items()):
@@ -114,10 +115,10 @@ def group_without_members(looks: Looks) -> Iterator[Fault]:
 @check(
     "group-rebalancing",
     Severity.WARNING,
-    title="A group rebalances all the time",
-    why="Consumers read little or nothing while they rebalance. Members that come and go, or take longer than "
-    "max.poll.interval.ms between two polls, start it again and again.",
-    mending="Look at the members' logs; raise max.poll.interval.ms or lower max.poll.records, or make them static.",
+    title="A group keeps rebalancing",
+    why="Consumers read little or nothing during a rebalance. Members that come and go, or exceed "
+    "max.poll.interval.ms between polls, keep triggering one.",
+    remedy="Check the members' logs; raise max.poll.interval.ms or lower max.poll.records, or use static membership.",
 )
 def group_rebalancing(looks: Looks) -> Iterator[Fault]:
     if len(looks.observations) < LOOKS or looks.span_s < LOOK_S:
@@ -125,7 +126,7 @@ def group_rebalancing(looks: Looks) -> Iterator[Fault]:
     for group_id in sorted(looks.last.groups):
         states = [each.groups[group_id].state for each in looks.observations if group_id in each.groups]
         if len(states) == len(looks.observations) and set(states) <= _REBALANCING:
-            detail = f"It was {states[-1]} at each of {len(states)} looks in {looks.span_s:.0f} s."
+            detail = f"It was {states[-1]} in each of {len(states)} observations in {looks.span_s:.0f} s."
             yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "describe", group_id))
 
 
@@ -133,8 +134,8 @@ def group_rebalancing(looks: Looks) -> Iterator[Fault]:
     "idle-members",
     Severity.NOTE,
     title="A group has more members than partitions",
-    why="Each partition is read by one member, and the others get none. Fine as a reserve.",
-    mending="Add partitions if the group has to read faster.",
+    why="Each partition is assigned to one member; the remaining members are idle. Fine as standby capacity.",
+    remedy="Add partitions if the group needs more throughput.",
 )
 def idle_members(looks: Looks) -> Iterator[Fault]:
     for group_id, group in sorted(looks.last.groups.items()):

@@ -48,15 +48,17 @@ _QUOTAS: Final = {
     "broker-busy",
     Severity.WARNING,
     title="A broker is close to its limit",
-    why="Its request handlers or its network threads have little idle time left: requests wait, and latency grows.",
-    mending="Move leaders to other brokers, add brokers, or find the clients that send most requests.",
+    why="Its request handlers or network threads have little idle time left: requests queue, and latency grows.",
+    remedy="Move leaders to other brokers, add brokers, or find the clients that send the most requests.",
 )
 def broker_busy(looks: Looks) -> Iterator[Fault]:
     for broker_id in sorted(looks.last.pages):
         for family, what in ((HANDLERS_IDLE, "request handlers"), (NETWORK_IDLE, "network threads")):
             values = _values(looks, broker_id, family)
             if values and len(values) == len(looks.observations) and max(values) < IDLE_LIMIT:
-                detail = f"Its {what} were idle for at most {max(values):.0%} of the time at {len(values)} looks."
+                detail = (
+                    f"Its {what} were idle for at most {max(values):.0%} of the time in {len(values)} observations."
+                )
                 yield Fault(f"broker {broker_id}", detail, looks.access.kaspar("quota", "list"))
 
 
@@ -68,10 +70,10 @@ def _values(looks: Looks, broker_id: int, family: str) -> list[float]:
 @check(
     "event-loop-stalls",
     Severity.WARNING,
-    title="A broker stood still",
-    why="Its event loop served nobody meanwhile: the machine swaps, its CPU or disk is overloaded, or the process was "
-    "paused.",
-    mending="Look at the load of the machine. The broker's log names the code that it stood in.",
+    title="A broker's event loop stalled",
+    why="It served no clients during the stall: the machine is swapping, its CPU or disk is overloaded, or the "
+    "process was paused.",
+    remedy="Check the load of the machine. The broker's log names the code that blocked it.",
 )
 def event_loop_stalls(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
@@ -85,9 +87,9 @@ def event_loop_stalls(looks: Looks) -> Iterator[Fault]:
 @check(
     "slow-requests",
     Severity.WARNING,
-    title="Producing takes long",
-    why="One of a hundred writes takes more than a second. With acks=all the slowest replica in sync decides.",
-    mending="Look for a slow disk, a busy follower, or quotas.",
+    title="Produce latency is high",
+    why="One in a hundred writes takes more than a second. With acks=all the slowest in-sync replica decides.",
+    remedy="Check for a slow disk, a busy follower, or quotas.",
 )
 def slow_requests(looks: Looks) -> Iterator[Fault]:
     for broker_id in sorted(looks.last.pages):
@@ -106,9 +108,9 @@ def _produce_p99(page: PageSeen) -> float | None:
 @check(
     "few-file-descriptors",
     Severity.WARNING,
-    title="A broker runs out of file descriptors",
-    why="At the limit it accepts no connections, and cannot open segments.",
-    mending="Raise the limit (LimitNOFILE of the service, or ulimit -n) and restart the broker.",
+    title="A broker is running out of file descriptors",
+    why="At the limit it can neither accept connections nor open segments.",
+    remedy="Raise the limit (LimitNOFILE of the service, or ulimit -n) and restart the broker.",
 )
 def few_file_descriptors(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
@@ -121,9 +123,9 @@ def few_file_descriptors(looks: Looks) -> Iterator[Fault]:
 @check(
     "throttled-client",
     Severity.WARNING,
-    title="A client is throttled all the time",
-    why="It reaches its quota at every look, and waits: its throughput is that of the quota.",
-    mending="Raise the quota, or leave it if it does what it is there for.",
+    title="A client is constantly throttled",
+    why="It reached its quota in every observation: its throughput is limited to the quota.",
+    remedy="Raise the quota, or leave it if this is intended.",
 )
 def throttled_client(looks: Looks) -> Iterator[Fault]:
     always = set.intersection(*(_throttled(each) for each in looks.observations))
@@ -133,7 +135,7 @@ def throttled_client(looks: Looks) -> Iterator[Fault]:
         names = " ".join(f"{option[2:]} {name}" for option, name in options)
         words = [word for option in options for word in option]
         limit = looks.last.quotas.get(QuotaEntity(user or None, client_id or None), {}).get(quota)
-        detail = f"Its {quota} was used up at each of {len(looks.observations)} looks."
+        detail = f"Its {quota} was used up in each of {len(looks.observations)} observations."
         command = looks.access.kaspar("quota", "list")  # of a default, which others have too
         if limit is not None:
             command = looks.access.kaspar("quota", "set", *words, f"{quota}={2 * limit:.15g}")
@@ -155,7 +157,7 @@ def _throttled(observation: Observation) -> set[tuple[str, str, str]]:
     Severity.PROBLEM,
     title="The log cleaner has stopped",
     why="Compacted topics grow without limit, __consumer_offsets among them.",
-    mending="The broker's log has the reason. A restart starts the cleaner again.",
+    remedy="The broker's log has the reason. Restarting the broker restarts the cleaner.",
 )
 def cleaner_dead(looks: Looks) -> Iterator[Fault]:
     for broker_id, page in sorted(looks.last.pages.items()):
@@ -169,8 +171,8 @@ def cleaner_dead(looks: Looks) -> Iterator[Fault]:
     "uncleanable-partitions",
     Severity.PROBLEM,
     title="Partitions cannot be compacted",
-    why="The cleaner failed on them and leaves them out: they grow without limit.",
-    mending="The broker's log says why. For a damaged log: stop the broker and delete the replica's folder; "
+    why="The cleaner failed on them and skips them: they grow without limit.",
+    remedy="The broker's log has the reason. For a damaged log, stop the broker and delete the replica's directory; "
     "it is copied from the leader.",
 )
 def uncleanable_partitions(looks: Looks) -> Iterator[Fault]:
@@ -188,15 +190,15 @@ def uncleanable_partitions(looks: Looks) -> Iterator[Fault]:
 @check(
     "compaction-late",
     Severity.WARNING,
-    title="Compaction is behind",
-    why="Old values of keys stay for longer than max.compaction.lag.ms allows.",
-    mending="Give the cleaner more threads.",
+    title="Compaction is falling behind",
+    why="Old values are kept longer than max.compaction.lag.ms allows.",
+    remedy="Give the cleaner more threads.",
 )
 def compaction_late(looks: Looks) -> Iterator[Fault]:
     for broker_id in sorted(looks.last.pages):
         values = _values(looks, broker_id, COMPACTION_DELAY)
         if values and min(values) > 0:
-            detail = f"The oldest record that should be compacted is {values[-1]:.0f} s past its time."
+            detail = f"The oldest record to be compacted is {values[-1]:.0f} s overdue."
             yield Fault(
                 f"broker {broker_id}", detail, looks.access.kaspar("config", "set", "broker", "log.cleaner.threads=2")
             )

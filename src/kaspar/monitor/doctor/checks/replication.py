@@ -18,9 +18,9 @@ CATCH_UP_S: Final = 30.0
     "offline-partitions",
     Severity.PROBLEM,
     title="Partitions are offline",
-    why="They have no leader: nobody can read or write them.",
-    mending="Start the brokers that have their replicas. If those are lost for good, elect a replica that was not in "
-    "sync with kafka-leader-election --election-type unclean: records that only the lost ones had are lost.",
+    why="They have no leader and can be neither read nor written.",
+    remedy="Start the brokers that have their replicas. If those are lost for good, elect an out-of-sync replica "
+    "with kafka-leader-election --election-type unclean: records that only the lost replicas had are lost.",
 )
 def offline_partitions(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -37,9 +37,9 @@ def offline_partitions(looks: Looks) -> Iterator[Fault]:
 @check(
     "under-min-isr",
     Severity.PROBLEM,
-    title="Partitions have fewer replicas in sync than min.insync.replicas",
-    why="Producers with acks=all are refused with NOT_ENOUGH_REPLICAS.",
-    mending="Bring the missing replicas back.",
+    title="Partitions have fewer in-sync replicas than min.insync.replicas",
+    why="Producers with acks=all get NOT_ENOUGH_REPLICAS.",
+    remedy="Bring the missing replicas back.",
 )
 def under_min_isr(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -58,7 +58,7 @@ def under_min_isr(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="min.insync.replicas is above the number of replicas",
     why="No write with acks=all can ever succeed.",
-    mending="Lower the setting, or add replicas.",
+    remedy="Lower the setting, or add replicas.",
 )
 def min_isr_above_replicas(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -78,7 +78,7 @@ def min_isr_above_replicas(looks: Looks) -> Iterator[Fault]:
     Severity.PROBLEM,
     title="Partitions are under-replicated",
     why="They have fewer copies than they should. One more failure can make them unavailable, or lose records.",
-    mending="Start the broker that is missing; a replica that only fell behind catches up by itself.",
+    remedy="Start the missing broker; a replica that only fell behind catches up by itself.",
 )
 def under_replicated(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -108,9 +108,9 @@ def _by_missing_replica(observation: Observation) -> dict[int, list[TopicPartiti
     "replica-not-catching-up",
     Severity.PROBLEM,
     title="A replica does not catch up",
-    why="Its broker is up, but it stays out of sync: it cannot take over, and the partition has one copy less.",
-    mending="Look at the log of the broker and at its disk; replication quotas (follower.replication.throttled.rate) "
-    "can also hold it back. A restart of the broker starts its fetchers again.",
+    why="Its broker is up, but it stays out of sync: it cannot become leader, and the partition has one copy fewer.",
+    remedy="Check the broker's log and disk; replication quotas (follower.replication.throttled.rate) can also hold "
+    "it back. Restarting the broker restarts its fetchers.",
 )
 def replica_not_catching_up(looks: Looks) -> Iterator[Fault]:
     found: dict[int, list[TopicPartition]] = {}
@@ -159,12 +159,12 @@ def _size(observation: Observation, broker_id: int, where: TopicPartition) -> in
     "offline-log-dir",
     Severity.PROBLEM,
     title="A log directory is offline",
-    why="The broker could not read or write it, and does without: all replicas in it are unavailable.",
-    mending="Repair or replace the disk, then restart the broker: it recreates what is missing from other replicas.",
+    why="The broker could not read or write it and stopped using it: all replicas in it are unavailable.",
+    remedy="Repair or replace the disk, then restart the broker: it copies the missing replicas from their leaders.",
 )
 def offline_log_dir(looks: Looks) -> Iterator[Fault]:
     for broker_id, directories in sorted(looks.last.log_dirs.items()):
         for directory in directories:
             if directory.is_offline:
-                detail = f"{directory.path} failed while the broker used it."
+                detail = f"{directory.path} failed while in use."
                 yield Fault(f"broker {broker_id}", detail, looks.access.start_broker())

@@ -20,9 +20,9 @@ _UNLIMITED: Final = -1
     "group-lost-records",
     Severity.PROBLEM,
     title="Records were deleted before a group read them",
-    why="The committed offset is before the start of the log: the group goes on at auto.offset.reset, which by default "
-    "is the end, and skips what is left as well.",
-    mending="Move the group to what is left, and lengthen the topic's retention.",
+    why="The committed offset is before the start of the log: the group resumes at auto.offset.reset, by default "
+    "the end, and so skips the remaining records too.",
+    remedy="Move the group to the start of the log, and lengthen the topic's retention.",
 )
 def group_lost_records(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -42,8 +42,8 @@ def group_lost_records(looks: Looks) -> Iterator[Fault]:
     "group-loses-records",
     Severity.PROBLEM,
     title="A group is about to lose unread records",
-    why="The oldest records that it has not read have used up most of the topic's retention, and are deleted next.",
-    mending="Lengthen the topic's retention until the group has caught up.",
+    why="Its oldest unread records have used up most of the topic's retention and will be deleted soon.",
+    remedy="Lengthen the topic's retention until the group has caught up.",
 )
 def group_loses_records(looks: Looks) -> Iterator[Fault]:
     last, sizes = looks.last, replica_sizes(looks.last)
@@ -66,7 +66,10 @@ def group_loses_records(looks: Looks) -> Iterator[Fault]:
         if by_size:
             topic = by_size[0].topic
             limit = last.number(topic, "retention.bytes") or 0
-            detail = f"Unread records are the oldest of {some(by_size)}, near retention.bytes ({bytes_text(limit)})."
+            detail = (
+                f"Unread records are the oldest in {some(by_size)}, which is close to retention.bytes "
+                f"({bytes_text(limit)})."
+            )
             command = looks.access.kaspar("topic", "alter", topic, "--set", f"retention.bytes={2 * limit}")
             yield Fault(f"group {group_id}", detail, command, topics_of(by_size))
 

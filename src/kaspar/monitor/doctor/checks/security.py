@@ -18,9 +18,9 @@ SOON_DAYS: Final = 30
     "plaintext-listener",
     Severity.WARNING,
     title="A listener without TLS is open to other machines",
-    why="Everyone on the way reads and changes records and passwords.",
-    mending="Listen on 127.0.0.1, or give the listener SSL or SASL_SSL in listener.security.protocol.map; "
-    "kaspar certs makes certificates.",
+    why="Anyone on the network path can read and modify records and passwords.",
+    remedy="Listen on 127.0.0.1, or use SSL or SASL_SSL for the listener in listener.security.protocol.map; kaspar "
+    "certs creates certificates.",
 )
 def plaintext_listener(looks: Looks) -> Iterator[Fault]:
     for broker_id, settings in sorted(looks.last.broker_settings.items()):
@@ -32,9 +32,10 @@ def plaintext_listener(looks: Looks) -> Iterator[Fault]:
 @check(
     "no-authorizer",
     Severity.WARNING,
-    title="Everyone who reaches a broker may do everything",
-    why="Brokers that other machines reach have no authorizer, or allow everything that no ACL is about.",
-    mending="Set authorizer.class.name and super.users (kaspar up --secure does), and add ACLs with kaspar acl.",
+    title="Anyone who can reach a broker is allowed everything",
+    why="Brokers that are reachable from other machines have no authorizer, or allow everything without a matching "
+    "ACL.",
+    remedy="Set authorizer.class.name and super.users (kaspar up --secure does), and add ACLs with kaspar acl.",
 )
 def no_authorizer(looks: Looks) -> Iterator[Fault]:
     for broker_id, settings in sorted(looks.last.broker_settings.items()):
@@ -56,14 +57,16 @@ def _reachable(settings: Settings) -> list[Listener]:
     Severity.PROBLEM,
     title="A broker's certificate has expired",
     why="Clients refuse to connect.",
-    mending="Replace the keystore; brokers use a new file without a restart once ssl.keystore.location is set again.",
+    remedy="Replace the keystore; brokers load the new file without a restart once ssl.keystore.location is set again.",
 )
 def certificate_expired(looks: Looks) -> Iterator[Fault]:
     for each in looks.last.certificates:
         if each.not_after_ms <= looks.last.at_ms:
             days = (looks.last.at_ms - each.not_after_ms) / DAY_MS
             yield Fault(
-                f"broker {each.broker_id}", f"That of {each.listener} expired {days:.0f} days ago.", "kaspar certs"
+                f"broker {each.broker_id}",
+                f"The certificate of {each.listener} expired {days:.0f} days ago.",
+                "kaspar certs",
             )
 
 
@@ -71,13 +74,15 @@ def certificate_expired(looks: Looks) -> Iterator[Fault]:
     "certificate-expires",
     Severity.WARNING,
     title="A broker's certificate expires soon",
-    why="Clients refuse to connect from then on.",
-    mending="Replace the keystore before that day.",
+    why="After that, clients refuse to connect.",
+    remedy="Replace the keystore before then.",
 )
 def certificate_expires(looks: Looks) -> Iterator[Fault]:
     for each in looks.last.certificates:
         days = (each.not_after_ms - looks.last.at_ms) / DAY_MS
         if 0 < days < SOON_DAYS:
             yield Fault(
-                f"broker {each.broker_id}", f"That of {each.listener} expires in {days:.0f} days.", "kaspar certs"
+                f"broker {each.broker_id}",
+                f"The certificate of {each.listener} expires in {days:.0f} days.",
+                "kaspar certs",
             )

@@ -1,4 +1,4 @@
-"""Topics that nobody uses, and settings of topics that cost much."""
+"""Unused topics, and expensive topic settings."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -21,9 +21,9 @@ ALIKE: Final = 0.85
 @check(
     "misspelt-topic",
     Severity.NOTE,
-    title="An empty topic has almost the name of another",
-    why="With auto.create.topics.enable a client that misspells a topic creates one, and waits there for records.",
-    mending="Correct the client, then delete the topic; or turn automatic creation off.",
+    title="An empty topic's name looks like a typo",
+    why="With auto.create.topics.enable, a client that misspells a topic creates it and waits there for records.",
+    remedy="Fix the client, then delete the topic; or turn automatic creation off.",
 )
 def misspelt_topic(looks: Looks) -> Iterator[Fault]:
     last = looks.last
@@ -39,7 +39,7 @@ def misspelt_topic(looks: Looks) -> Iterator[Fault]:
     for name in empty[:_MOST_COMPARED]:
         close = get_close_matches(name, full, n=1, cutoff=ALIKE) if len(name) > _SHORT else []
         if close and not _is_numbered(name, close[0]):
-            detail = f"Nothing was ever written to it, and no group reads it; there is a topic {close[0]}."
+            detail = f"Nothing was ever written to it and no group reads it, and there is a topic {close[0]}."
             yield Fault(f"topic {name}", detail, looks.access.kaspar("topic", "delete", name), (close[0],))
 
 
@@ -55,18 +55,18 @@ def _is_numbered(name: str, other: str) -> bool:
 @check(
     "timestamps-ahead",
     Severity.WARNING,
-    title="Records have timestamps from the future",
-    why="A producer's clock is ahead. Retention by time keeps the whole segment until that time has passed, and "
-    "reading from a time starts at the wrong record.",
-    mending="Correct the clock of the producer, or let brokers set timestamps: message.timestamp.type=LogAppendTime. "
-    "The finding stays until these records are deleted.",
+    title="Records have timestamps in the future",
+    why="A producer's clock is ahead. Time-based retention keeps the whole segment until that time has passed, and "
+    "seeking by time finds the wrong record.",
+    remedy="Fix the producer's clock, or let brokers set timestamps: message.timestamp.type=LogAppendTime. The "
+    "finding remains until these records are deleted.",
 )
 def timestamps_ahead(looks: Looks) -> Iterator[Fault]:
     last = looks.last
     for where, timestamp in sorted(last.newest_timestamps.items()):
         ahead_s = (timestamp - last.at_ms) / 1000
         if ahead_s > AHEAD_S:
-            detail = f"The newest record of {where} is from a time that is {duration_text(ahead_s)} ahead."
+            detail = f"The newest record of {where} has a timestamp {duration_text(ahead_s)} ahead."
             change = "message.timestamp.type=LogAppendTime"
             yield Fault(
                 f"topic {where.topic}", detail, looks.access.kaspar("topic", "alter", where.topic, "--set", change)
@@ -77,8 +77,8 @@ def timestamps_ahead(looks: Looks) -> Iterator[Fault]:
     "small-segments",
     Severity.WARNING,
     title="Topics have very small segments",
-    why="Each segment is several files: the broker opens, lists and deletes very many, and starts more slowly.",
-    mending="Give the settings their defaults (1 GiB and 7 days).",
+    why="Each segment is several files: the broker has to open, list and delete very many, and starts more slowly.",
+    remedy="Reset the settings to their defaults (1 GiB and 7 days).",
 )
 def small_segments(looks: Looks) -> Iterator[Fault]:
     """Small segments of a small topic do no harm: it is their number that counts."""

@@ -1,4 +1,4 @@
-"""Transactions that hold readers of committed records back."""
+"""Transactions that block read_committed consumers."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,9 +16,9 @@ LONG_MS: Final = 5 * 60_000
     "hanging-transaction",
     Severity.PROBLEM,
     title="A transaction hangs",
-    why="It is open on a partition, and no coordinator will ever end it (KIP-664). Readers of committed records stop "
-    "there for ever, and compaction does not go past it.",
-    mending="Abort it.",
+    why="It is open on a partition, and no coordinator will ever end it (KIP-664). read_committed consumers and "
+    "compaction are stuck behind it forever.",
+    remedy="Abort it.",
 )
 def hanging_transaction(looks: Looks) -> Iterator[Fault]:
     by_topic: dict[str, list[str]] = {}
@@ -35,9 +35,9 @@ def hanging_transaction(looks: Looks) -> Iterator[Fault]:
 @check(
     "long-transaction",
     Severity.WARNING,
-    title="A transaction has been open for long",
-    why="Readers of committed records see nothing that was written to its partitions after it began.",
-    mending="Wait for its producer, or abort it: that fences the producer, which fails and has to be restarted.",
+    title="A transaction has been open for a long time",
+    why="read_committed consumers see nothing that was written to its partitions after it began.",
+    remedy="Wait for its producer, or abort the transaction, which fences the producer: it must be restarted.",
 )
 def long_transaction(looks: Looks) -> Iterator[Fault]:
     for each in looks.last.transactions:

@@ -1,4 +1,4 @@
-"""The certificates that brokers show on their TLS listeners."""
+"""The certificates that brokers present on their TLS listeners."""
 
 import socket
 import ssl
@@ -40,5 +40,5 @@ def _not_after_ms(host: str, port: int) -> int:
     ):
         octets = secured.getpeercert(binary_form=True)
     if octets is None:
-        raise OSError("it shows no certificate")
+        raise OSError("it presented no certificate")
     return int(load_der_x509_certificate(octets).not_valid_after_utc.timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""Groups: their states, what they have committed, and the ends of what they read."""
+"""Groups: their states, committed offsets, and the log ends of their partitions."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -57,7 +57,7 @@ def _read(address: PageAddress, now_ms: Callable[[], int]) -> tuple[PageSeen, Cl
             clock = _clock(response.headers.get("Date"), now_ms(), took_ms)
             text = response.read(_MAX_BYTES).decode(errors="replace")
     except http.client.HTTPException as problem:
-        raise OSError(f"this is no page: {problem}") from None
+        raise OSError(f"invalid metrics page: {problem}") from None
     families: dict[str, list[Sample]] = {}
     for sample in parse(text):
         families.setdefault(sample.name, []).append(sample)

@@ -1,4 +1,4 @@
-"""A part of a look that fails is missing, and the others go on."""
+"""A part of an observation that fails is recorded as missing; the others continue."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 
 class Parts:
-    """What could not be looked at in one look, and which brokers did not respond."""
+    """What could not be read in one observation, and which brokers did not respond."""
 
     def __init__(self, silent: set[int] | None = None) -> None:
         """`silent` are brokers that have not responded before, in the same look."""

@@ -1,4 +1,4 @@
-"""Transactions that are open for long, and those that hang.
+"""Long-running and hanging transactions.
 
 Every partition is asked for its high watermark and its last stable offset; only where they differ is there an open
 transaction to look at. A cluster without __transaction_state has had none, and is not asked.

@@ -89,5 +89,7 @@ def _response(call: Call, ids: Sequence[str], results: Sequence[Result]) -> Batc
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", f"{TOPIC}/records:batch", _produce, "Write a few records", TAG, BatchResponse, 207, BatchRequest),
+    Endpoint(
+        "POST", f"{TOPIC}/records:batch", _produce, "Write a batch of records", TAG, BatchResponse, 207, BatchRequest
+    ),
 )

@@ -1,8 +1,8 @@
 """POST .../records: records in JSON one after the other, and a response to each, in their order, as soon as it is
-written. A request may have one record, or go on for hours.
+written. A request may have one record, or last for hours.
 
-A record that is refused has an error for a response, and those after it are written; but what is not JSON at all ends
-the request, since the start of the next record cannot be found.
+A rejected record gets an error as its response, and those after it are written; but invalid JSON ends the request,
+since the start of the next record cannot be found.
 
 What a client sends is read only as fast as it is written: a bounded number of records is on its way, and while they
 are, or while the client does not read its responses, nothing more is read. What a request holds in memory counts with
@@ -221,7 +221,7 @@ ENDPOINTS: Final = (
         "POST",
         f"{TOPIC}/records",
         produce,
-        "Write records, which follow each other in the body, as the responses to them do",
+        "Write records, streamed in the body; the responses are streamed too",
         TAG,
         Written,
         200,

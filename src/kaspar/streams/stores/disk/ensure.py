@@ -47,7 +47,7 @@ def ensure(
         try:
             return _brought_to(open_environment(directory), partition, specs, wanted, reader, or_later=or_later)
         except StateDamaged as damage:
-            _log.warning("the state of a partition is rebuilt", directory=directory, reason=damage)
+            _log.warning("rebuilding the state of a partition", directory=directory, reason=damage)
             return _brought_to(open_environment(directory), partition, specs, wanted, reader, or_later=or_later)
 
 

@@ -182,8 +182,8 @@ class Environment:
             data = transaction.get(_FORMAT_KEY)
         if data is not None and (found := msgspec.msgpack.decode(data, type=int)) > FORMAT:
             raise StreamsError(
-                f"the state in {self.directory} has format {found}, and this version of Kaspar knows formats up to "
-                f"{FORMAT}: use the newer version, or remove the folder and the state is rebuilt from the changelogs"
+                f"the state in {self.directory} has format {found}, but this version of Kaspar supports formats up "
+                f"to {FORMAT}: use the newer version, or remove the directory to rebuild the state from the changelogs"
             )
 
 

@@ -1,10 +1,10 @@
 """The environments that this process has open, one for each partition, and when their files are discarded.
 
-LMDB forbids to open an environment twice in a process, and to use one in a forked process. So they are opened once and
-kept, up to a number; before a fork those that nobody uses are closed. Files that are damaged, or that did not survive a
-crash of the machine, are removed with a line in the log: they are a cache.
+LMDB does not allow opening an environment twice in a process, or using one in a forked process. So they are opened once
+and kept, up to a number; before a fork those that are not in use are closed. Files that are damaged, or that did not
+survive a crash of the machine, are removed with a line in the log: they are a cache.
 
-Whoever opens, discards or writes the files of a partition holds its lock, which is one for all processes.
+Opening, discarding or writing the files of a partition requires its lock, which all processes share.
 """
 
 import fcntl

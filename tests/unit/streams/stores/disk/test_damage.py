@@ -164,6 +164,6 @@ def test_a_newer_format_is_refused_with_a_sentence(partition: Partition) -> None
         transaction.put(environments._FORMAT_KEY, msgspec.msgpack.encode(2))
     close_environment(partition.directory, sync=False)
     for _ in range(2):
-        with pytest.raises(StreamsError, match="has format 2, and this version of Kaspar knows formats up to 1"):
+        with pytest.raises(StreamsError, match="has format 2, but this version of Kaspar supports formats up to 1"):
             partition.ensure()
     assert data_file(partition).exists()

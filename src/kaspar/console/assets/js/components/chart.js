@@ -50,7 +50,7 @@ function options(series, unit, width) {
 const shownTime = ({ scales }, seconds) => clock(seconds * 1000).slice(0, scales.x.max - scales.x.min > WITHOUT_SECONDS_S ? 5 : 8);
 
 /** `series` are {label, points: [[ms, value], ...]}; `unit` is one of format.js. */
-export function Chart({ title, series, unit = "number", empty = "There are no values yet." }) {
+export function Chart({ title, series, unit = "number", empty = "No data yet." }) {
   const place = useRef(null);
   const plot = useRef(null);
   const [colours, setColours] = useState(0);

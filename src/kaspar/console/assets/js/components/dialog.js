@@ -40,11 +40,11 @@ export const confirm = (options) =>
 export function Questions() {
   const asked = useShared(question);
   const { path } = useRoute();
-  useEffect(() => () => question.value && answer(question.value, false), [path]);
+  useEffect(() => () => question.value && settle(question.value, false), [path]);
   return asked && html`<${Question} key=${asked.title} asked=${asked} />`;
 }
 
-function answer(asked, value) {
+function settle(asked, value) {
   question.set(null);
   asked.resolve(value);
 }
@@ -53,10 +53,10 @@ function Question({ asked }) {
   const { title, text, details = [], action, isDangerous, typed } = asked;
   const [given, setGiven] = useState("");
   const field = useId();
-  const refuse = () => answer(asked, false);
+  const refuse = () => settle(asked, false);
   const submitted = (event) => {
     event.preventDefault();
-    if (!typed || given === typed) answer(asked, true);
+    if (!typed || given === typed) settle(asked, true);
   };
   return html`
     <${Dialog} title=${title} onClose=${refuse}>

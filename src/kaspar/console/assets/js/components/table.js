@@ -103,7 +103,7 @@ function moveFocus(event) {
 /** `columns`: {key, title, render?, value?, align?, sort?, hideOnPhone?, class?}; `sort` is true, or "descending" to
  * begin with the largest; `value` is what to sort by. `rowKey` and `href` are functions of a row. A table whose rows the
  * server sorts and pages has `page` ({offset, limit, total, onPage}) and `sorting` ({sort, onSort}). */
-export function Table({ columns, rows, rowKey, href, label, empty = "Nothing is here.", page, sorting, initialSort }) {
+export function Table({ columns, rows, rowKey, href, label, empty = "Nothing to show.", page, sorting, initialSort }) {
   const box = useRef(null);
   const [sorted, ownSort, setOwnSort] = useSorted(rows, columns, initialSort);
   const shown = sorting ? rows : sorted;
@@ -130,7 +130,7 @@ export function Table({ columns, rows, rowKey, href, label, empty = "Nothing is 
 }
 
 function Pager({ offset, limit, total, onPage }) {
-  if (total <= limit && offset === 0) return html`<p class="pager hint">${number(total)} in all</p>`;
+  if (total <= limit && offset === 0) return html`<p class="pager hint">${number(total)} in total</p>`;
   const last = Math.max(0, Math.floor((total - 1) / limit) * limit);
   const to = (where, label, text, isOff) => html`<button type="button" class="small" aria-label=${label} disabled=${isOff} onClick=${() => onPage(where)}>${text}</button>`;
   return html`

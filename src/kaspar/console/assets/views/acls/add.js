@@ -33,7 +33,7 @@ function Choice({ chosen, onChange, onPreview, onClose }) {
   return html`
     <${ChangeForm} action="Preview" onSubmit=${onPreview} onCancel=${onClose} canSubmit=${chosen.operations.length > 0}>
       <div class="columns">
-        <${TextField} label="Principal" hint="alice is User:alice; User:* is everybody." required value=${chosen.principal} onChange=${set("principal")} />
+        <${TextField} label="Principal" hint="alice is User:alice; User:* is everyone." required value=${chosen.principal} onChange=${set("principal")} />
         <${TextField} label="Host" hint="An address; * is any." value=${chosen.host} onChange=${set("host")} />
         <${SelectField} label="Permission" value=${chosen.permission_type} onChange=${set("permission_type")} options=${[["ALLOW", "allow"], ["DENY", "deny"]]} />
       </div>
@@ -41,7 +41,7 @@ function Choice({ chosen, onChange, onPreview, onClose }) {
         <${SelectField} label="Resource" value=${chosen.resource_type} onChange=${chooseType} options=${TYPES.map((name) => [name, words(name)])} />
         ${chosen.resource_type !== "CLUSTER" &&
         html`
-          <${TextField} label="Name" hint="* is all." required value=${chosen.resource_name} onChange=${set("resource_name")} />
+          <${TextField} label="Name" hint="* matches all." required value=${chosen.resource_name} onChange=${set("resource_name")} />
           <${SelectField} label="Pattern" value=${chosen.pattern_type} onChange=${set("pattern_type")} options=${[["LITERAL", "this name"], ["PREFIXED", "all that start so"]]} />
         `}
       </div>
@@ -62,7 +62,7 @@ function Addition({ addition: { acl, exists, matches, examples, denied_by: denia
       <${Text}>${sentence(acl)}<//>
       ${exists && html`<div class="hint">It exists already.</div>`}
       ${matches !== null && html`<div class="hint">It is about ${count(matches, "resource")} now${named}</div>`}
-      ${denials.length > 0 && html`<div class="notice warn">Denied nevertheless by: ${denials.map(sentence).join("; ")}</div>`}
+      ${denials.length > 0 && html`<div class="notice warn">Still denied by: ${denials.map(sentence).join("; ")}</div>`}
     </li>
   `;
 }

@@ -15,8 +15,8 @@ import { RateCharts } from "../rates.js";
 const CHARTS = [
   { title: "Bytes", unit: "bytes/s", lines: { bytes_in: "in", bytes_out: "out" } },
   { title: "Requests", unit: "/s", lines: { requests: "requests" } },
-  { title: "Time of a produce request, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce" } },
-  { title: "Processor, cores", unit: "number", lines: { cpu: "cores" } },
+  { title: "Produce request time, 99th percentile", unit: "ms", lines: { produce_p99_ms: "produce" } },
+  { title: "CPU, cores", unit: "number", lines: { cpu: "cores" } },
   { title: "Memory", unit: "bytes", lines: { memory_bytes: "memory" } },
   { title: "Connections", unit: "number", lines: { connections: "connections" } },
 ];
@@ -24,7 +24,7 @@ const CHARTS = [
 export default function Broker({ broker }) {
   if (broker === "default") {
     return html`
-      <${Page} title="All brokers" crumbs=${[["Brokers", link("brokers")]]} intro="Settings that apply to every broker that has none of its own.">
+      <${Page} title="All brokers" crumbs=${[["Brokers", link("brokers")]]} intro="Settings for every broker without its own value.">
         <${Configs} url="/api/brokers/default/settings" what="all brokers" />
       <//>
     `;
@@ -54,7 +54,7 @@ function Now({ broker }) {
         <div class="panel">
           <${KeyValue}
             pairs=${[
-              ["Status", html`<${Status} kind=${known.is_up ? "good" : "bad"}>${known.is_up ? "up" : "not up"}<//>${known.is_controller && html` <${Status}>controller<//>`}`],
+              ["Status", html`<${Status} kind=${known.is_up ? "good" : "bad"}>${known.is_up ? "up" : "down"}<//>${known.is_controller && html` <${Status}>controller<//>`}`],
               ["Address", `${known.host}:${known.port}`],
               ["Rack", known.rack],
               ["Leads", `${number(known.leaders)} partitions`],
@@ -98,7 +98,7 @@ function LogDirs({ broker }) {
               </div>
               <h3 class="brokers-largest">Largest partitions</h3>
               <${Table} label=${`Largest partitions in ${dir.path}`} columns=${SIZE_COLUMNS} rows=${dir.largest} href=${(row) => link("topics", row.topic)}
-                rowKey=${(row) => `${row.topic}-${row.partition}-${row.is_future}`} empty="There are no partitions in it." />
+                rowKey=${(row) => `${row.topic}-${row.partition}-${row.is_future}`} empty="No partitions." />
             <//>
           `;
         })}

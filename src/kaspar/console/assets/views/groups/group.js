@@ -44,7 +44,7 @@ function LagCharts({ live }) {
     () => [{ label: "Behind", points: (points ?? []).filter((each) => each.lag_seconds !== null).map((each) => [each.at_ms, each.lag_seconds]) }],
     [points],
   );
-  const empty = "The monitor reads lag every few seconds: soon there is a line here.";
+  const empty = "No data yet. The monitor reads the lag every few seconds.";
   return html`
     <div class="charts">
       <${Chart} title="Lag in records" series=${lag} empty=${empty} />
@@ -55,7 +55,7 @@ function LagCharts({ live }) {
 
 function Partitions({ group }) {
   return html`<${Table} columns=${PARTITIONS} rows=${group.partitions} rowKey=${(row) => `${row.topic}-${row.partition}`} label="Partitions"
-    initialSort=${{ key: "topic", descending: false }} empty="It has committed no offsets, and no member has a partition." />`;
+    initialSort=${{ key: "topic", descending: false }} empty="No committed offsets and no assigned partitions." />`;
 }
 
 function Topics({ group, onChange }) {
@@ -70,13 +70,13 @@ function Topics({ group, onChange }) {
   const remove = async ({ topic, committed }) => {
     const question = {
       title: `Delete the offsets of ${topic}?`,
-      text: `What the group has committed for ${count(committed, "partition")} is forgotten. Its consumers then start where auto.offset.reset says.`,
+      text: `The committed offsets of ${count(committed, "partition")} are deleted. Its consumers then start at auto.offset.reset.`,
       typed: topic,
       action: "Delete offsets",
       isDangerous: true,
     };
     const url = withQuery(path`/api/group-offsets/${group.group_id}`, { topic });
-    if (await askAndChange(question, "DELETE", url, { done: `The offsets of ${topic} are deleted.` })) onChange();
+    if (await askAndChange(question, "DELETE", url, { done: `The offsets of ${topic} were deleted.` })) onChange();
   };
   const columns = [
     { key: "topic", title: "Topic", sort: true, render: (row) => topicLink(row.topic) },
@@ -84,7 +84,7 @@ function Topics({ group, onChange }) {
     { key: "lag", title: "Lag", sort: "descending", align: "right", render: (row) => number(row.lag) },
     { key: "actions", title: "Actions", align: "right", render: (row) => row.committed > 0 && html`<button type="button" class="small danger" aria-label=${`Delete offsets… of ${row.topic}`} onClick=${() => remove(row)}>Delete offsets…</button>` },
   ];
-  return html`<${Table} columns=${columns} rows=${[...topics.values()]} rowKey=${(row) => row.topic} label="Topics" empty="It reads no topics." />`;
+  return html`<${Table} columns=${columns} rows=${[...topics.values()]} rowKey=${(row) => row.topic} label="Topics" empty="No topics." />`;
 }
 
 const assigned = (assignment) =>
@@ -94,13 +94,13 @@ function Members({ group, onChange }) {
   const remove = async (member) => {
     const question = {
       title: `Remove the member ${member.client_id}?`,
-      text: "Its partitions go to the other members. A member that still runs joins again.",
+      text: "Its partitions are assigned to the other members. A member that is still running rejoins.",
       details: [member.member_id],
       action: "Remove member",
       isDangerous: true,
     };
     const url = withQuery(path`/api/group-members/${group.group_id}`, { member: member.member_id });
-    if (await askAndChange(question, "DELETE", url, { done: `${member.client_id} is removed.` })) onChange();
+    if (await askAndChange(question, "DELETE", url, { done: `${member.client_id} was removed.` })) onChange();
   };
   const columns = [
     { key: "client_id", title: "Client id", sort: true, render: (row) => html`<${Text}>${row.client_id}<//>` },
@@ -109,7 +109,7 @@ function Members({ group, onChange }) {
     { key: "assignment", title: "Partitions", render: (row) => (Object.keys(row.assignment).length ? assigned(row.assignment) : UNKNOWN) },
     { key: "actions", title: "Actions", align: "right", render: (row) => html`<button type="button" class="small danger" aria-label=${`Remove… ${row.client_id}`} onClick=${() => remove(row)}>Remove…</button>` },
   ];
-  return html`<${Table} columns=${columns} rows=${group.members} rowKey=${(row) => row.member_id} label="Members" empty="It has no members." />`;
+  return html`<${Table} columns=${columns} rows=${group.members} rowKey=${(row) => row.member_id} label="Members" empty="No members." />`;
 }
 
 export function GroupView({ name }) {
@@ -119,7 +119,7 @@ export function GroupView({ name }) {
   const group = resource.data;
   const remove = async () => {
     const question = { title: `Delete the group ${name}?`, text: "Its committed offsets are deleted with it.", typed: name, action: "Delete group", isDangerous: true };
-    if (await askAndChange(question, "DELETE", path`/api/groups/${name}`, { done: `The group ${name} is deleted.` })) navigate("#/groups");
+    if (await askAndChange(question, "DELETE", path`/api/groups/${name}`, { done: `The group ${name} was deleted.` })) navigate("#/groups");
   };
   const actions = group && html`
     <button type="button" onClick=${() => setResetting(true)}>Reset offsets…</button>
@@ -156,7 +156,7 @@ export function GroupView({ name }) {
 const Details = ({ group }) => html`
   <${KeyValue} pairs=${[
     ["Type", group.type],
-    ["Protocol", group.protocol_type || "none: it only commits offsets"],
+    ["Protocol", group.protocol_type || "none (only commits offsets)"],
     ["Coordinator", group.coordinator || undefined],
     ["Assignor", group.assignor || undefined],
     ["Group epoch", group.group_epoch ?? undefined],

@@ -30,7 +30,7 @@ export function GroupList() {
   return html`
     <${Page} title="Groups">
       <${Listing} listing=${listing} what="groups" searchLabel="Search groups" filters=${filters} columns=${COLUMNS} label="Groups"
-        rowKey=${(row) => row.group_id} href=${(row) => link("groups", row.group_id)} empty="There are no groups. A consumer with a group.id makes one." />
+        rowKey=${(row) => row.group_id} href=${(row) => link("groups", row.group_id)} empty="There are no groups. A consumer with a group.id creates one." />
     <//>
   `;
 }

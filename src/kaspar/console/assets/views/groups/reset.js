@@ -42,7 +42,7 @@ function scopesOf({ topic, partitions }) {
   if (!topic) return [];
   if (!partitions.trim()) return [{ topic }];
   const numbers = partitionsIn(partitions);
-  if (numbers === null) throw new Error("Partitions are numbers and ranges, such as 0, 2-4.");
+  if (numbers === null) throw new Error("Partitions must be numbers and ranges, such as 0, 2-4.");
   return [{ topic, partitions: numbers }];
 }
 
@@ -72,7 +72,7 @@ function Choice({ group, chosen, onChange, onPreview, onClose }) {
       ${kind === "shift" && html`<${NumberField} label="Records" hint="A negative number goes back." required step="1" value=${chosen.number} onChange=${set("number")} />`}
       ${kind === "offset" && html`<${NumberField} label="Offset" required min="0" step="1" value=${chosen.number} onChange=${set("number")} />`}
       <div class="columns">
-        <${TextField} label="Topic" hint="Empty: all partitions that the group has committed." list="topics-of-group" value=${chosen.topic} onChange=${set("topic")} />
+        <${TextField} label="Topic" hint="Empty: all partitions with committed offsets." list="topics-of-group" value=${chosen.topic} onChange=${set("topic")} />
         ${chosen.topic && html`<${TextField} label="Partitions" hint="Empty: all. Otherwise such as 0, 2-4." value=${chosen.partitions} onChange=${set("partitions")} />`}
       </div>
       <datalist id="topics-of-group">${topics.map((topic) => html`<option key=${topic} value=${topic}></option>`)}</datalist>
@@ -100,7 +100,7 @@ export function ResetDialog({ group, onClose, onDone }) {
   };
   const reset = async () => {
     await change("POST", path`/api/group-reset/${group.group_id}`, { moves: preview.moves.map((each) => each.move) });
-    toast(`The offsets of ${group.group_id} are reset.`);
+    toast(`The offsets of ${group.group_id} were reset.`);
     onDone();
     onClose();
   };

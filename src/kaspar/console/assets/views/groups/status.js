@@ -3,15 +3,15 @@ import { html } from "../../js/ui.js";
 import { Status } from "../../js/components/values.js";
 
 const MEANINGS = {
-  OK: ["good", "Nothing wrong has been seen."],
-  WARN: ["warn", "It commits, and its lag grows."],
-  STALL: ["bad", "Members read it, but its offset does not move."],
-  STOP: ["bad", "Nobody reads it, and records wait."],
-  REWIND: ["bad", "It has gone back to an earlier offset."],
+  OK: ["good", "The group is keeping up."],
+  WARN: ["warn", "It commits, but its lag is growing."],
+  STALL: ["bad", "It is assigned to a member, but its offset does not move."],
+  STOP: ["bad", "Records are waiting, but no member reads it."],
+  REWIND: ["bad", "Its offset moved backwards."],
   ERR: ["bad", "A partition is stalled, stopped or rewound."],
-  NOTFOUND: ["neutral", "The monitor knows no committed offsets of it."],
+  NOTFOUND: ["neutral", "The monitor has no committed offsets for it."],
 };
-const UNSEEN = ["neutral", "The monitor knows no committed offsets of it."];
+const UNSEEN = ["neutral", "The monitor has no committed offsets for it."];
 
 export function LagStatus({ status }) {
   const [kind, meaning] = MEANINGS[status] ?? UNSEEN;

@@ -73,7 +73,7 @@ async function explain(url) {
     if (response.ok) return null;
     return (await response.json()).message;
   } catch {
-    return "The console does not respond. Trying again…";
+    return "The console does not respond. Retrying…";
   } finally {
     aborting.abort();
   }

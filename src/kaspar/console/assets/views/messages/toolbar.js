@@ -89,7 +89,7 @@ const EXAMPLES = [
   ['value.name matches "^J.*n$"', "an RE2 pattern"],
   ['headers["trace-id"] contains "77"', "a header"],
   ["timestamp > now - 15m", "the last quarter of an hour"],
-  ["len(value.items) > 3 and value is not null", "a length; no tombstone"],
+  ["len(value.items) > 3 and value is not null", "by length; skips tombstones"],
 ];
 
 export const FilterHelp = () => html`

@@ -41,11 +41,11 @@ export function PipelineView({ name }) {
           html`<p class=${`notice ${data.row.state === "running" ? "" : "bad"}`}>Last failure${data.row.failed_ms === null ? "" : ` (${time(data.row.failed_ms)})`}: <${Text}>${data.row.reason}<//></p>`}
           <${Figures} row=${data.row} />
           <${Section} title="Queries">
-            <${Table} columns=${QUERIES} rows=${data.queries} rowKey=${(row) => row.id} label="Queries" empty="It has no queries now." />
+            <${Table} columns=${QUERIES} rows=${data.queries} rowKey=${(row) => row.id} label="Queries" empty="No active queries." />
           <//>
           ${data.topology.length > 0 && html`<${Section} title="Topology"><${Topology} parts=${data.topology} /><//>`}
           <${Section} title="Description">
-            ${data.description ? html`<${Code} label="What it does">${data.description}<//>` : html`<${Empty}>It describes itself while it runs.<//>`}
+            ${data.description ? html`<${Code} label="What it does">${data.description}<//>` : html`<${Empty}>Available while the pipeline is running.<//>`}
           <//>
           <${Section} title="Details">
             <${KeyValue} pairs=${[

@@ -14,9 +14,9 @@ export function Actions({ row, onChange, small }) {
     if (await askAndChange(question, "POST", path`/api/pipelines/${row.name}/${verb}`, { done })) onChange();
   };
   const restart = () =>
-    ask("restart", { title: `Restart ${row.name}?`, text: "It finishes its micro-batch and ends; then its program is executed again.", action: "Restart" }, `${row.name} is restarting.`);
+    ask("restart", { title: `Restart ${row.name}?`, text: "It finishes its micro-batch and stops; then its program is run again.", action: "Restart" }, `${row.name} is restarting.`);
   const stop = () =>
-    ask("stop", { title: `Stop ${row.name}?`, text: "It finishes its micro-batch, and stays stopped until somebody restarts it.", action: "Stop", isDangerous: true }, `${row.name} is stopping.`);
+    ask("stop", { title: `Stop ${row.name}?`, text: "It finishes its micro-batch and stays stopped until it is restarted.", action: "Stop", isDangerous: true }, `${row.name} is stopping.`);
   const size = small ? "small" : "";
   const verb = row.state === "stopped" ? "Start…" : "Restart…";
   return html`

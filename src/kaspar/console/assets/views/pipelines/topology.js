@@ -85,5 +85,5 @@ function Part({ part }) {
 
 export const Topology = ({ parts }) => html`
   <div class="topologies">${parts.filter((part) => part.nodes.length > 0).map((part) => html`<${Part} key=${part.number} part=${part} />`)}</div>
-  <p class="hint">Green reads topics, orange writes them, blue has a store. At a dashed line records go to the worker that has their key.</p>
+  <p class="hint">Green reads topics, orange writes topics, blue has a store. Dashed lines repartition records by key.</p>
 `;

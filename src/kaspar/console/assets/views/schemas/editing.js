@@ -37,7 +37,7 @@ export function NewVersion({ subject, schema, onClose, onDone }) {
     <${Dialog} title=${subject ? `New version of ${subject}` : "New schema"} onClose=${onClose} wide>
       <${ChangeForm} action="Register" onSubmit=${submit} onCancel=${onClose} canSubmit=${Boolean(name && text)}>
         <div class="columns">
-          ${!subject && html`<${TextField} label="Subject" value=${name} onChange=${edited(setName)} hint="As in orders-value" required />`}
+          ${!subject && html`<${TextField} label="Subject" value=${name} onChange=${edited(setName)} hint="For example orders-value" required />`}
           <${SelectField} label="Type" value=${type} onChange=${edited(setType)} options=${TYPES} />
         </div>
         <${TextArea} label="Schema" rows=${16} value=${text} onChange=${edited(setText)} required />
@@ -64,10 +64,10 @@ export function NewVersion({ subject, schema, onClose, onDone }) {
 
 function Verdict({ verdict }) {
   const { is_valid: isValid, is_compatible: isCompatible, is_new_subject: isNew, reasons } = verdict;
-  if (isCompatible) return html`<p class="notice good" role="status">${isNew ? "It is valid. The subject has no versions yet." : "It is compatible."}</p>`;
+  if (isCompatible) return html`<p class="notice good" role="status">${isNew ? "The schema is valid. The subject has no versions yet." : "The schema is compatible."}</p>`;
   return html`
     <div class="notice bad" role="status">
-      <p>${isValid ? "It is not compatible." : "The registry does not take it."}</p>
+      <p>${isValid ? "The schema is not compatible." : "The registry rejects the schema."}</p>
       <ul>${reasons.map((reason, index) => html`<li key=${index}><${Text}>${reason}<//></li>`)}</ul>
     </div>
   `;

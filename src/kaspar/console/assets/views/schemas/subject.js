@@ -89,7 +89,7 @@ function Difference({ subject, old, current }) {
       ${({ lines }) => html`
         <p class="hint">From version ${old} to ${current}</p>
         ${lines.every(({ kind }) => kind === "same" || kind === "skip")
-          ? html`<p class="state">Their formatted texts are the same.</p>`
+          ? html`<p class="state">The formatted schemas are identical.</p>`
           : html`
               <pre class="code schemas-diff" tabindex="0" aria-label=${`Difference between versions ${old} and ${current}`}>${lines.map(
                 (line, index) => html`<span key=${index} class=${`line ${line.kind}`}><span aria-hidden="true">${MARKS[line.kind]} </span>${WORDS[line.kind] && html`<span class="visually-hidden">${WORDS[line.kind]}</span>`}<bdi>${line.kind === "skip" ? `${line.count} lines` : line.text}</bdi>${"\n"}</span>`,
@@ -108,8 +108,8 @@ function Deletion({ subject, row, removed, reload }) {
   const one = (permanent) =>
     ask(
       {
-        title: permanent ? `Remove version ${row.version} for good?` : `Delete version ${row.version}?`,
-        text: permanent ? "Records that were written with it can no longer be read by schema." : "Records that were written with it can still be read. It can be registered again.",
+        title: permanent ? `Remove version ${row.version} permanently?` : `Delete version ${row.version}?`,
+        text: permanent ? "Records written with it can no longer be decoded." : "Records written with it can still be decoded. It can be registered again.",
         action: permanent ? "Remove" : "Delete",
         isDangerous: true,
         typed: permanent ? name : undefined,
@@ -119,12 +119,12 @@ function Deletion({ subject, row, removed, reload }) {
         if (permanent) removed();
         else reload();
       },
-      `Version ${row.version} is ${permanent ? "removed" : "deleted"}.`,
+      `Version ${row.version} was ${permanent ? "removed" : "deleted"}.`,
     );
   const all = (permanent) =>
     ask(
       {
-        title: permanent ? "Remove the subject for good?" : "Delete the subject?",
+        title: permanent ? "Remove the subject permanently?" : "Delete the subject?",
         details: [name, ...subject.versions.map((each) => `version ${each.version}`)],
         action: permanent ? "Remove" : "Delete",
         isDangerous: true,
@@ -135,12 +135,12 @@ function Deletion({ subject, row, removed, reload }) {
         if (permanent) navigate(link("schemas"));
         else reload();
       },
-      `The subject is ${permanent ? "removed" : "deleted"}.`,
+      `The subject was ${permanent ? "removed" : "deleted"}.`,
     );
   return html`
     ${row.is_deleted && html`<${Status} kind="warn">deleted<//>`}
-    <button type="button" class="danger" onClick=${() => one(row.is_deleted)}>${row.is_deleted ? "Remove version for good…" : "Delete version…"}</button>
-    <button type="button" class="danger" onClick=${() => all(isGone)}>${isGone ? "Remove subject for good…" : "Delete subject…"}</button>
+    <button type="button" class="danger" onClick=${() => one(row.is_deleted)}>${row.is_deleted ? "Remove version permanently…" : "Delete version…"}</button>
+    <button type="button" class="danger" onClick=${() => all(isGone)}>${isGone ? "Remove subject permanently…" : "Delete subject…"}</button>
   `;
 }
 
@@ -150,7 +150,7 @@ function Settings({ subject, reload }) {
     await ask(
       { title: `Change the ${text}?`, text: `It will be ${shown}.`, action: "Change" },
       () => change("PUT", `/api/schemas/${what}`, { subject: subject.subject, value: value || null }),
-      `The ${text} is ${shown}.`,
+      `The ${text} is now ${shown}.`,
     );
     reload();
   };

@@ -10,14 +10,14 @@ export function AddPartitions({ name, present, onClose }) {
   const [total, setTotal] = useState(String(present + 1));
   const add = async () => {
     await change("POST", path`/api/topics/${name}/partitions`, { total: Number(total) });
-    toast(`The topic ${name} has ${count(Number(total), "partition")} now.`);
+    toast(`The topic ${name} now has ${count(Number(total), "partition")}.`);
     onClose(true);
   };
   return html`
     <${Dialog} title=${`Add partitions to ${name}`} onClose=${() => onClose(false)}>
       <${ChangeForm} action="Add partitions" onSubmit=${add} onCancel=${() => onClose(false)} canSubmit=${Number(total) > present}>
-        <p>It has ${count(present, "partition")}. Keys may then belong to other partitions than before, and partitions cannot be taken away again.</p>
-        <${NumberField} label="Partitions in all" value=${total} onChange=${setTotal} min=${present + 1} required autofocus />
+        <p>It has ${count(present, "partition")}. Keys may then map to different partitions than before, and partitions cannot be removed.</p>
+        <${NumberField} label="Total partitions" value=${total} onChange=${setTotal} min=${present + 1} required autofocus />
       <//>
     <//>
   `;

@@ -125,7 +125,7 @@ function Consumers({ name }) {
   return html`
     <${Loaded} resource=${resource} what="groups">
       ${() => html`<${Table} label=${`Groups that read ${name}`} columns=${CONSUMER_COLUMNS} rows=${rows} rowKey=${(row) => row.group} href=${(row) => link("groups", row.group)}
-        empty="No group has committed offsets of this topic." />`}
+        empty="No group has committed offsets for this topic." />`}
     <//>
   `;
 }

@@ -13,14 +13,14 @@ function Found({ report, onChange }) {
     const { topic, partition, producer_id, producer_epoch, start_offset } = row;
     const question = {
       title: "Abort this hanging transaction?",
-      text: "A marker of its abort is written to the partition. Readers of committed records go on behind it.",
+      text: "An abort marker is written to the partition. read_committed consumers then continue past it.",
       details: [`${topic}-${partition}, from offset ${start_offset}, by producer ${producer_id}`],
       typed: topic,
       action: "Abort",
       isDangerous: true,
     };
     const body = { topic, partition, producer_id, producer_epoch, start_offset };
-    if (await askAndChange(question, "POST", "/api/hanging-transactions", { body, done: `The transaction on ${topic}-${partition} is aborted.` })) onChange();
+    if (await askAndChange(question, "POST", "/api/hanging-transactions", { body, done: `The transaction on ${topic}-${partition} was aborted.` })) onChange();
   };
   const columns = [
     { key: "topic", title: "Topic", sort: true, render: (row) => html`<${Text}>${row.topic}<//>` },
@@ -35,7 +35,7 @@ function Found({ report, onChange }) {
     <p class="hint" role="status">
       ${count(report.partitions, "partition")} searched.${report.left_out > 0 && ` ${count(report.left_out, "partition")} could not be: you may not read them, or they have no leader.`}
     </p>
-    <${Table} columns=${columns} rows=${report.found} rowKey=${(row) => `${row.topic}-${row.partition}-${row.producer_id}`} label="Hanging transactions" empty="No transaction hangs." />
+    <${Table} columns=${columns} rows=${report.found} rowKey=${(row) => `${row.topic}-${row.partition}-${row.producer_id}`} label="Hanging transactions" empty="No hanging transactions." />
   `;
 }
 
@@ -51,11 +51,11 @@ export function Hanging() {
     else setUrl(wanted);
   };
   return html`
-    <p class="intro">A transaction hangs if it is open on a partition although its coordinator will never end it. Readers of committed records wait at it for ever.</p>
+    <p class="intro">A transaction hangs if it is open on a partition but its coordinator will never end it. read_committed consumers wait for it forever.</p>
     <form class="change panel" onSubmit=${search}>
       <div class="columns">
         <${TextField} label="Topic" hint="Empty searches all topics that you may read." value=${topic} onChange=${setTopic} />
-        <${NumberField} label="Silent for (minutes)" hint="One with newer records may still end by itself." min="0" step="any" required value=${minutes} onChange=${setMinutes} />
+        <${NumberField} label="Silent for (minutes)" hint="A transaction with newer records may still end by itself." min="0" step="any" required value=${minutes} onChange=${setMinutes} />
       </div>
       <footer><button class="primary" disabled=${resource.isLoading}>${resource.isLoading ? "Searching…" : "Search"}</button></footer>
     </form>

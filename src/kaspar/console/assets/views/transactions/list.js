@@ -24,6 +24,6 @@ export function TransactionList() {
   return html`
     <${Listing} listing=${listing} what="transactions" searchLabel="Search transactional ids" filters=${filters} columns=${COLUMNS} label="Transactional ids"
       rowKey=${(row) => row.transactional_id} href=${(row) => link("transactions", row.transactional_id)}
-      empty="There are no transactional ids. A producer with a transactional.id makes one." />
+      empty="There are no transactional ids. A producer with a transactional.id creates one." />
   `;
 }

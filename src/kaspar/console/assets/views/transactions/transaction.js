@@ -18,8 +18,8 @@ export function TransactionView({ name }) {
   const transaction = resource.data;
   const end = async () => {
     const question = {
-      title: "End this transaction?",
-      text: "What it has written is aborted, and its producer is fenced: it fails, and has to be restarted.",
+      title: "Abort this transaction?",
+      text: "Its records are aborted and its producer is fenced: the producer must be restarted.",
       details: transaction.partitions,
       typed: name,
       action: "Abort and fence",
@@ -27,16 +27,16 @@ export function TransactionView({ name }) {
     };
     const { transactional_id, producer_id, producer_epoch, start_time_ms } = transaction;
     const body = { transactional_id, producer_id, producer_epoch, start_time_ms };
-    if (await askAndChange(question, "POST", url, { body, done: `The transaction of ${name} is aborted.` })) resource.reload();
+    if (await askAndChange(question, "POST", url, { body, done: `The transaction of ${name} was aborted.` })) resource.reload();
   };
   const canEnd = transaction && transaction.phase !== "ended";
-  const actions = canEnd && html`<button type="button" class="danger" onClick=${end}>End transaction…</button>`;
+  const actions = canEnd && html`<button type="button" class="danger" onClick=${end}>Abort transaction…</button>`;
   return html`
     <${Page} title=${name} crumbs=${[["Transactions", "#/transactions"]]} actions=${actions}>
       <${Loaded} resource=${resource} what="the transaction">
         ${(data) => html`
           ${data.is_two_phase &&
-          html`<p class="notice">This transaction never times out: another system decides its end (two-phase commit). Ended here, it may differ from what that system has decided.</p>`}
+          html`<p class="notice">This transaction never times out: another system decides its outcome (two-phase commit). Aborting it here may contradict that decision.</p>`}
           <${KeyValue} pairs=${[
             ["State", html`<${Phase} transaction=${data} />`],
             ["Open for", openFor(data)],
@@ -46,9 +46,9 @@ export function TransactionView({ name }) {
             ["Producer epoch", String(data.producer_epoch)],
             ["Coordinator", `broker ${data.coordinator_id}`],
           ]} />
-          <${Section} title=${`Partitions without a marker of its end (${number(data.partitions.length)})`}>
+          <${Section} title=${`Partitions without an end marker (${number(data.partitions.length)})`}>
             ${data.partitions.length === 0
-              ? html`<${Empty}>It has none.<//>`
+              ? html`<${Empty}>None.<//>`
               : html`<ul class="names">${data.partitions.map((each) => html`<li key=${each}><a href=${link("topics", topicOf(each))}><${Text}>${each}<//></a></li>`)}</ul>`}
           <//>
         `}

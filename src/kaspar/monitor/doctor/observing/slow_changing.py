@@ -1,4 +1,5 @@
-"""What changes rarely and costs most: settings, versions, certificates, and the transactions of all partitions."""
+"""What changes rarely and is expensive to read: settings, versions, certificates, and the transactions of all
+partitions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ _MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
 """Kafka's default of transaction.max.timeout.ms: a transaction that is silent for longer has not just been started."""
 
 
-def look_at_seldom(admin: Admin, seen: Observation, live: Sequence[int], silent: set[int]) -> Observation:
+def look_at_slow_changing(admin: Admin, seen: Observation, live: Sequence[int], silent: set[int]) -> Observation:
     """What was seen, with these parts. `silent` has the brokers that have not responded, and gets further ones."""
     parts = Parts(silent)
     topics = sorted(seen.topics)

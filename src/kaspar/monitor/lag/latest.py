@@ -1,4 +1,4 @@
-"""The lag of all groups, as the last round left it, and its history. Read from the event loop."""
+"""The lag of all groups as of the last round, and its history. Read from the event loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from kaspar.monitor.views import GroupLag, LagPoint, RoundReport
 _POINTS = 240
 
 
-class LagBook:
+class LatestLag:
     def __init__(self, *, history_ms: int) -> None:
         self._history_ms = history_ms
         self._groups: Mapping[str, GroupLag] = {}

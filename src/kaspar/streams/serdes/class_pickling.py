@@ -1,9 +1,9 @@
-"""Classes of values on their way to Spark's workers.
+"""Pickling of value classes for Spark's workers.
 
 A class in a module is pickled as its name. One in the program itself (`__main__`), or in a function, is pickled as a
-whole, with everything that is stored in it. So what msgspec stores in a class, which cannot be pickled, is removed
-again; annotations that are text are replaced by the types they mean, since a worker does not know the program's names;
-and a Struct of msgspec is refused: it would arrive without its fields.
+whole, with everything that is stored in it. So what msgspec stores in a class, which cannot be pickled, is removed;
+annotations in text form are resolved to types, since a worker does not know the program's names; and a msgspec Struct
+is refused: it would arrive without its fields.
 """
 
 import sys
@@ -31,8 +31,8 @@ def check_picklable(cls: type) -> None:
     for each in _classes_in(cls):
         if issubclass(each, msgspec.Struct) and not _is_importable(each):
             raise SerializationError(
-                f"The msgspec Struct {each.__qualname__} is defined in the program itself, from where it cannot travel "
-                "to Spark's workers: move it to a module that the program imports, or make it a dataclass."
+                f"The msgspec Struct {each.__qualname__} is defined in the program itself and cannot be pickled for "
+                "Spark's workers: move it to a module that the program imports, or make it a dataclass."
             )
 
 

@@ -4,10 +4,10 @@ _ZOOKEEPER = "it belongs to Kafka's ZooKeeper mode, which Kafka 4.0 removed"
 _FORMAT = "there is one record format since Kafka 4.0"
 _ADDRESS = "use listeners and advertised.listeners"
 
-FORMER_SETTINGS = {
+REMOVED_SETTINGS = {
     "advertised.host.name": _ADDRESS,
     "advertised.port": _ADDRESS,
-    "auto.include.jmx.reporter": "there is no JMX here",
+    "auto.include.jmx.reporter": "JMX is not supported",
     "control.plane.listener.name": _ZOOKEEPER,
     "controlled.shutdown.max.retries": _ZOOKEEPER,
     "controlled.shutdown.retry.backoff.ms": _ZOOKEEPER,

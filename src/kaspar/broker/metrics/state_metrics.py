@@ -38,7 +38,7 @@ LOGS: Final[tuple[BrokerFamily, ...]] = (
     Family(
         "kafka_log_logflushstats_logflushrateandtimems",
         Kind.SUMMARY,
-        "How long it took to flush logs to the disk, in ms. Quantiles are of the last one to two minutes.",
+        "The time to flush logs to disk, in ms. Quantiles are of the last one to two minutes.",
         lambda scrape: summary_samples(scrape.metrics.log_flush_time.distribution(), factor=1000),
         kafka_name="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
     ),
@@ -106,22 +106,22 @@ CONTROLLER: Final[tuple[BrokerFamily, ...]] = (
     ),
     _controller_family(
         "OfflinePartitionsCount",
-        "Partitions without a leader, those on failed log directories among them.",
+        "Partitions without a leader, including those on failed log directories.",
         lambda controller: controller.offline_partition_count,
     ),
     _controller_family(
         "PreferredReplicaImbalanceCount",
-        "Partitions that are not led by their first replica, those without a leader among them.",
+        "Partitions that are not led by their first replica, including those without a leader.",
         lambda controller: controller.preferred_replica_imbalance_count,
     ),
     _controller_family(
         "ControlledShutdownBrokerCount",
-        "Brokers that are about to stop and hand over their leaderships. Always 0 with one broker.",
+        "Brokers in controlled shutdown. Always 0 with one broker.",
         lambda controller: controller.controlled_shutdown_broker_count,
     ),
     one(
         "kafka.controller:type=KafkaController,name=NewActiveControllersCount",
-        "Controllers that this broker has seen begin, also the same one again.",
+        "Controller changes that this broker has seen.",
         lambda scrape: scrape.metrics.new_active_controllers.value,
     ),
     _event_family("KafkaController", "EventQueueOperationsStartedCount", "Events.", lambda own: own.events_started),
@@ -134,7 +134,7 @@ CONTROLLER: Final[tuple[BrokerFamily, ...]] = (
     _event_times("EventQueueTimeMs", "How long events waited, in ms.", lambda own: own.queue_time),
     _event_times(
         "EventQueueProcessingTimeMs",
-        "How long events took, their transactions with the metadata store included, in ms.",
+        "How long events took, including their transactions with the metadata store, in ms.",
         lambda own: own.processing_time,
     ),
     _event_family(
@@ -176,12 +176,12 @@ def _purgatory_family(kafka_name: str, text: str, read: Callable[[PurgatoryView]
 WAITING: Final = (
     _session_family(
         "NumIncrementalFetchSessions",
-        "Incremental fetch sessions that are kept.",
+        "Cached incremental fetch sessions.",
         lambda sessions: sessions.session_count,
     ),
     _session_family(
         "NumIncrementalFetchPartitionsCached",
-        "Partitions in all fetch sessions together.",
+        "Partitions in all fetch sessions.",
         lambda sessions: sessions.cached_partition_count,
     ),
     _session_family(
@@ -194,7 +194,7 @@ WAITING: Final = (
         "Partitions that waiting requests watch, each counted once for each request.",
         lambda purgatory: purgatory.watched,
     ),
-    _purgatory_family("NumDelayedOperations", "Requests that wait.", lambda purgatory: purgatory.delayed),
+    _purgatory_family("NumDelayedOperations", "Waiting requests.", lambda purgatory: purgatory.delayed),
 )
 
 # -- the broker, its loop and its process ----------------------------------------------------------------------------
@@ -237,26 +237,26 @@ BROKER: Final[tuple[BrokerFamily, ...]] = (
     own(
         "kaspar_loop_longest_stall_seconds",
         Kind.GAUGE,
-        "The longest that the event loop stood still since the start.",
+        "The longest stall of the event loop since the start.",
         lambda scrape: scrape.metrics.stalls.longest,
     ),
     own(
         "kaspar_loop_longest_recent_stall_seconds",
         Kind.GAUGE,
-        "The longest that the event loop stood still in the last one to two minutes.",
+        "The longest stall of the event loop in the last one to two minutes.",
         lambda scrape: scrape.metrics.stalls.longest_recent(),
     ),
     Family(
         "kaspar_loop_stalls_total",
         Kind.COUNTER,
-        "How often the event loop stood still for longer than so many milliseconds.",
+        "Stalls of the event loop that exceeded this many milliseconds.",
         lambda scrape: [(labels(over_ms=bound), count) for bound, count in scrape.metrics.stalls.over().items()],
         ("over_ms",),
     ),
     own(
         "kaspar_loop_silent_seconds",
         Kind.GAUGE,
-        "How long ago the event loop last ran its timer, which is due every tenth of a second.",
+        "Time since the event loop last ran its timer, which is due every tenth of a second.",
         lambda scrape: scrape.metrics.stalls.silent_seconds(),
     ),
     own("process_cpu_seconds_total", Kind.COUNTER, "CPU time of the process.", lambda _: process.cpu_seconds()),
@@ -270,7 +270,12 @@ BROKER: Final[tuple[BrokerFamily, ...]] = (
         lambda _: process.virtual_memory_bytes(),
     ),
     own("process_open_fds", Kind.GAUGE, "Open files and sockets.", lambda _: process.open_files()),
-    own("process_max_fds", Kind.GAUGE, "The most that may be open.", lambda _: process.max_open_files()),
+    own(
+        "process_max_fds",
+        Kind.GAUGE,
+        "The maximum number of open files and sockets.",
+        lambda _: process.max_open_files(),
+    ),
     own(
         "process_start_time_seconds",
         Kind.GAUGE,
