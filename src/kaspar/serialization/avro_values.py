@@ -18,7 +18,7 @@ from kaspar.serialization.avro_from_json import FromJson
 from kaspar.serialization.avro_schemas import FastavroSchema, has_empty_items, is_recursive, load_schema, most_choices
 from kaspar.serialization.avro_to_json import ToJson
 from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
-from kaspar.serialization.values import QUICK_BYTES
+from kaspar.serialization.quick_values import QUICK_BYTES
 
 _QUICK_CHOICES: Final = 512 * 1024
 """Of symbols and branches, which fastavro looks through one by one, times bytes of a value."""

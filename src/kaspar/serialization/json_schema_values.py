@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kaspar.serialization.errors import InvalidValue, TooCostly, UnreadableBytes, reason_of
-from kaspar.serialization.values import QUICK_BYTES, QUICK_S
+from kaspar.serialization.quick_values import QUICK_BYTES, QUICK_S
 
 
 class JsonSchemaValues:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kaspar.schemas.schema import InvalidSchema
 from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
 from kaspar.serialization.protobuf_to_json import ToJson
-from kaspar.serialization.values import QUICK_BYTES
+from kaspar.serialization.quick_values import QUICK_BYTES
 from kaspar.serialization.wire_format import FIRST_MESSAGE, read_indexes, write_indexes
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ import msgspec
 from kaspar.base.bounded_cache import BoundedCache
 from kaspar.schemas.schema import InvalidSchema, SchemaType
 from kaspar.serialization.errors import InvalidValue, SerializationError, TooCostly, UnreadableBytes
+from kaspar.serialization.quick_values import QUICK_BYTES
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient
 from kaspar.serialization.value_process import ValueSchema
 from kaspar.serialization.value_processes import ValueProcesses
-from kaspar.serialization.values import QUICK_BYTES, Values, values_of
+from kaspar.serialization.values import Values, values_of
 from kaspar.serialization.wire_format import Headers, SchemaKey, guid_header, id_prefix, read_frame, read_indexes
 
 _MAX_PREPARED: Final = 1000

@@ -1,13 +1,10 @@
 """Values of a schema as JSON, to bytes and back."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from kaspar.base.errors import KasparError
 from kaspar.schemas.schema import SchemaType
-
-QUICK_BYTES: Final = 4 * 1024
-QUICK_S: Final = 0.002
 
 
 class Values(Protocol):
