@@ -304,7 +304,7 @@ class ControllerShell:
         return image
 
     async def _recover(self, reason: str) -> None:
-        """Return when claimed the store again, or another controller has it."""
+        """Return when the store is claimed again, or another controller has it."""
         delay_s = self._retry_delay_s
         while not self.ended.is_set():
             self._interrupt(reason)
@@ -318,7 +318,7 @@ class ControllerShell:
             except (StoreError, Refused) as problem:
                 reason = str(problem)
             except Exception as problem:
-                self._failed(problem, "claimed the store again")
+                self._failed(problem, "claiming the store again")
                 reason = repr(problem)
 
     def _interrupt(self, reason: str) -> None:
