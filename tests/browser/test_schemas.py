@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Problems
 from tests.browser.console import Console, running_console
+from tests.browser.phone import check_fits_a_phone
 
 Register = Callable[..., None]
 
@@ -129,6 +130,41 @@ def test_settings_of_a_subject(page: Page, console: Console, register: Register)
     assert httpx.get(f"{console.broker.registry_url}/config/settings-value").status_code == 404
 
 
+def test_the_mode_of_a_subject(page: Page, console: Console, register: Register) -> None:
+    register("mode-value", record(ID))
+    console.open(page, "#/schemas/mode-value")
+    mode = page.get_by_label("Mode", exact=True)
+    mode.select_option("READONLY")
+    page.get_by_role("dialog").get_by_role("button", name="Change").click()
+    expect(page.get_by_text("The mode is READONLY.")).to_be_visible()
+    expect(mode).to_have_value("READONLY")
+    assert httpx.get(f"{console.broker.registry_url}/mode/mode-value").json() == {"mode": "READONLY"}
+
+
+def test_the_defaults_of_the_registry(page: Page, console: Console) -> None:
+    def of_registry() -> tuple[str, str]:
+        level, mode = (httpx.get(f"{console.broker.registry_url}/{each}").json() for each in ("config", "mode"))
+        return level["compatibilityLevel"], mode["mode"]
+
+    was = of_registry()
+    console.open(page, "#/schemas")
+    for label, value, before in (("Default compatibility", "FULL", was[0]), ("Mode", "READONLY", was[1])):
+        field = page.get_by_label(label, exact=True)
+        field.select_option(value)
+        page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        expect(field).to_have_value(before)
+        field.select_option(value)
+        page.get_by_role("dialog").get_by_role("button", name="Change").click()
+        expect(page.get_by_text(f"The {label.lower()} is {value}.")).to_be_visible()
+        expect(field).to_have_value(value)
+    assert of_registry() == ("FULL", "READONLY")
+    for label, before in (("Mode", was[1]), ("Default compatibility", was[0])):  # a read-only registry refuses
+        page.get_by_label(label, exact=True).select_option(before)
+        page.get_by_role("dialog").get_by_role("button", name="Change").click()
+        expect(page.get_by_text(f"The {label.lower()} is {before}.")).to_be_visible()
+    assert of_registry() == was
+
+
 def test_deletion_asks_and_has_two_steps(page: Page, console: Console, register: Register) -> None:
     register("deleted-value", record(ID))
     console.open(page, "#/schemas/deleted-value")
@@ -163,6 +199,12 @@ def test_records_are_written_and_read_by_schema(page: Page, console: Console, re
     expect(line).to_contain_text('{"id": 42}')
     line.get_by_role("button").click()
     expect(page.locator(".messages-record")).to_contain_text("(avro-value v1)")
+
+
+def test_views_fit_a_phone(page: Page, console: Console, register: Register) -> None:
+    register("phone-value", record(ID))
+    register("phone-value", record(ID, OPTIONAL_NOTE))
+    check_fits_a_phone(page, console, "#/schemas", "#/schemas/phone-value", "#/schemas/phone-value?against=1")
 
 
 @pytest.mark.long

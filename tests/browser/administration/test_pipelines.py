@@ -25,6 +25,7 @@ from kaspar.streams import StreamsBuilder
 from tests.browser.accessibility import check_accessibility
 from tests.browser.administration.conftest import is_harmless
 from tests.browser.console import Console
+from tests.browser.phone import check_fits_a_phone
 
 HOSTILE_STEP = "<img/src=x/onerror=window.hacked=1>"
 
@@ -128,6 +129,10 @@ def test_a_pipeline_is_stopped_and_started_again(page: Page, secured: Console, r
     assert started is not None
     assert started.wanted is Wanted.RUNNING
     assert started.generation > stopped.generation
+
+
+def test_views_fit_a_phone(page: Page, secured: Console, running: Folder) -> None:
+    check_fits_a_phone(page, secured, "#/pipelines", "#/pipelines/word-count")
 
 
 def test_a_console_without_pipelines_has_no_such_view(page: Page, console: Console) -> None:
