@@ -11,7 +11,6 @@ from kaspar.base.ids import TopicPartition, uuid_to_text
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.deletion import delete_topics
 from kaspar.client.admin.group_offsets import alter_group_offsets
-from kaspar.client.admin.groups import delete_groups
 from kaspar.client.admin.session import raise_first
 from kaspar.client.admin.topics import TopicDescription, describe_topics, list_topics
 from tests.browser.accessibility import check_accessibility
@@ -204,8 +203,6 @@ def test_the_groups_that_read_a_topic_are_shown_with_their_lag(page: Page, conso
     check_accessibility(page)
     row.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("travellers")
-    with console.admin() as admin:
-        delete_groups(admin, ["travellers"])
 
 
 def test_views_fit_a_phone(page: Page, console: Console, topic: str) -> None:
