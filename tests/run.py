@@ -103,7 +103,7 @@ JOBS = (
     Job("chaos", 6.5, ("tests/chaos",)),
     Job("compat/responses", 6.0, ("tests/compat/responses",)),
     Job("commands", 4.0, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
-    Job("browser", 2.5, ("tests/browser",)),
+    Job("browser", 3.5, ("tests/browser",)),
     Job("services", 2.0, SERVICES),
     Job("compat on a cluster", 1.0, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),
     Job("sim", 1.0, ("tests/sim",)),

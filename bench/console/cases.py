@@ -24,6 +24,8 @@ _ANY_VIEW_MS: Final = 300
 _PAGES: Final = (0, 1, 100)
 _SETTLE_S: Final = 12.0
 """After pages were opened: their first reads, and a round of the monitor."""
+_MORE_FOR_MANY: Final = 5.0
+"""Points of a core that a hundred pages may cost the broker beyond what one page does."""
 _MB: Final = 1e6
 
 
@@ -102,6 +104,15 @@ class OpenPages:
 
         self.rows: tuple[Row, ...] = (
             *(row(f"broker_{count}", f"broker, {many[count]}", "% of a core") for count in _PAGES),
+            Row(
+                "broker_more",
+                "broker, 100 pages more than one",
+                section,
+                "% of a core",
+                Better.LESS,
+                _MORE_FOR_MANY,
+                goal_is_value=True,
+            ),
             *(row(f"services_{count}", f"services, {many[count]}", "% of a core") for count in _PAGES),
             row("services_memory", "resident memory of the services after that", "MB"),
         )
@@ -111,6 +122,7 @@ class OpenPages:
         with ThreadPoolExecutor(1) as thread:  # Playwright's event loop runs in this one
             for count in _PAGES:
                 values |= thread.submit(asyncio.run, _cpu(bench, count)).result()
+        values["broker_more"] = values["broker_100"] - values["broker_1"]
         return values | {"services_memory": resident_bytes(bench.cluster.services_pid) / _MB}
 
 

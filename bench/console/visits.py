@@ -42,16 +42,18 @@ def _view(name: str, title: str, shown: str, before: str = "brokers") -> Visit:
 def views(contents: Contents, number: int) -> Sequence[Visit]:
     """All views of the navigation."""
     rows, rows_or_none = "tbody tr", "tbody tr, p.state"
+    findings = "article.finding, p.state"
+    acls = "tbody tr, p.state, p.notice"  # `kaspar up` has no authorizer, which is what the view then says
     return (
         _view("", "Overview", ".figures"),
         _view("brokers", "Brokers", rows, before="topics"),
-        _view("doctor", "Doctor", "h1"),
+        _view("doctor", "Doctor", findings),
         _view("topics", "Topics", rows),
         _view("messages", "Messages", rows),
         _view("schemas", "Schemas", rows),
         _view("groups", "Groups", rows),
         _view("transactions", "Transactions", rows_or_none),
-        _view("acls", "ACLs", "h1"),
+        _view("acls", "ACLs", acls),
         _view("users", "Users", rows_or_none),
         _view("quotas", "Quotas", rows_or_none),
     )

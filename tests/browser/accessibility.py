@@ -1,7 +1,7 @@
 """What keeps people from using a page, found by axe-core."""
 
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from playwright.sync_api import Page
 
@@ -13,12 +13,15 @@ _RUN: Final = """async () => {
     return found.violations.flatMap((rule) => rule.nodes.map((node) => sentence(rule, node)));
 }"""
 
+_THEMES: Final[tuple[Literal["dark"], Literal["light"]]] = ("dark", "light")
 _source = cache(axe_source)
 
 
 def check_accessibility(page: Page) -> None:
-    """Of what the page shows now."""
+    """Of what the page shows now, in both themes. It stays in the light one, unless a theme was chosen in it."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(_source())
-    found = page.evaluate(_RUN)
-    assert not found, "\n".join(found)
+    for theme in _THEMES:
+        page.emulate_media(color_scheme=theme)
+        found = page.evaluate(_RUN)
+        assert not found, "\n".join([f"In the {theme} theme:", *found])

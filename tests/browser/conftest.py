@@ -2,20 +2,23 @@
 runs in this thread, tests of others could not run an event loop in it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request
 
 from tests.browser.console import Console, running_console
 from tests.peers.chromium import chromium
 
 _WAIT_MS: Final = 15_000
+_WINDOW: Final = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"}
 _HERE: Final = frozenset({"127.0.0.1", "localhost"})
 _REFUSED: Final = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
+
+NewPage = Callable[..., Page]
 
 
 @dataclass
@@ -71,11 +74,24 @@ def problems() -> Iterator[Problems]:
 
 
 @pytest.fixture
-def page(browser: Browser, problems: Problems) -> Iterator[Page]:
-    """In a window of its own. The test fails for what it must not do (Problems)."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
-    context.set_default_timeout(_WAIT_MS)
-    opened = context.new_page()
-    problems.watch(opened)
-    yield opened
-    context.close()
+def new_page(browser: Browser, problems: Problems) -> Iterator[NewPage]:
+    """Opens a page in a window of its own, with more options of that window. The test fails for what a page must not
+    do (Problems), so tests open pages in no other way."""
+    contexts: list[BrowserContext] = []
+
+    def create(**options: Any) -> Page:
+        context = browser.new_context(**{**_WINDOW, **options})
+        contexts.append(context)
+        context.set_default_timeout(_WAIT_MS)
+        opened = context.new_page()
+        problems.watch(opened)
+        return opened
+
+    yield create
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(new_page: NewPage) -> Page:
+    return new_page()

@@ -25,6 +25,19 @@ def fill(bootstrap_servers: str) -> None:
     producer.flush(30)
     _commit(bootstrap_servers, "billing", "orders", _RECORDS)
     _commit(bootstrap_servers, "reporting", "clicks", 40)
+    _transaction(bootstrap_servers)
+
+
+def _transaction(bootstrap_servers: str) -> None:
+    """One that stays open."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap_servers, "transactional.id": "checkout", "transaction.timeout.ms": 900_000}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for partition in range(3):
+        producer.produce("payments", json.dumps({"id": partition}), partition=partition)
+    producer.flush(30)
 
 
 def register(registry_url: str) -> None:

@@ -1,11 +1,14 @@
 """Pictures of every view, light and dark, for the desktop and for a phone: `make screenshots`."""
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Browser, Page
 
+from kaspar.pipelines.folder import Folder
+from tests.browser.administration.test_pipelines import hosted, word_count
 from tests.browser.console import Console, running_console
 from tests.browser.sample import fill, register
 from tests.peers.chromium import chromium
@@ -17,6 +20,9 @@ _MORE: Final = {
     "topic-settings": "#/topics/orders?tab=settings",
     "messages-of-a-topic": "#/messages/orders",
     "dead-letters": "#/messages/orders.dlq",
+    "group": "#/groups/reporting",
+    "transaction": "#/transactions/checkout",
+    "pipeline": "#/pipelines/word-count",
     "schema": "#/schemas/orders-value?against=1",
     "broker": "#/brokers/1",
     "broker-log-dirs": "#/brokers/1?tab=log-dirs",
@@ -39,6 +45,7 @@ def take(browser: Browser, console: Console, folder: Path, only: str = "") -> No
         for theme in ("light", "dark"):
             page.evaluate(f"localStorage.setItem('kaspar.theme', '{theme}')")
             page.reload()
+            page.wait_for_selector("nav[aria-label=Views] a[href='#/schemas']", state="attached")
             for name, address in {**views(page), **_MORE}.items():
                 if only in name:
                     console.open(page, address)
@@ -52,7 +59,12 @@ def take(browser: Browser, console: Console, folder: Path, only: str = "") -> No
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    with running_console(registry=True) as console, chromium() as browser:
+    with (
+        tempfile.TemporaryDirectory() as pipelines,
+        hosted(Folder(Path(pipelines)), word_count()),
+        running_console(settings={"kaspar.console.pipelines.folder": pipelines}, registry=True) as console,
+        chromium() as browser,
+    ):
         fill(console.broker.bootstrap_servers)
         register(console.broker.registry_url)
         take(browser, console, folder, sys.argv[2] if len(sys.argv) > 2 else "")

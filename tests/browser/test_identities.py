@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from kaspar.acls.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from kaspar.client.admin.acls import create_acls
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.session import raise_first
 from kaspar.supervisor.ports import free_ports
-from tests.browser.conftest import Problems
+from tests.browser.conftest import NewPage, Problems
 from tests.browser.console import Console, running_console
 from tests.peers.observed import wait_until
 from tests.peers.sasl_ssl import AUTHORIZER
@@ -54,19 +54,16 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Console,
         yield console, folder / "audit.log"
 
 
-def _page(browser: Browser, name: str, problems: Problems) -> Page:
-    context = browser.new_context(http_credentials={"username": name, "password": PASSWORDS[name]})
-    page = context.new_page()
-    problems.watch(page)
-    return page
+def _page(new_page: NewPage, name: str) -> Page:
+    return new_page(http_credentials={"username": name, "password": PASSWORDS[name]})
 
 
 def test_each_person_sees_what_they_may_describe(
-    browser: Browser, problems: Problems, secured: tuple[Console, Path]
+    new_page: NewPage, problems: Problems, secured: tuple[Console, Path]
 ) -> None:
     console, _ = secured
     problems.expected |= {401, 403}
-    alice, admin = _page(browser, "alice", problems), _page(browser, "admin", problems)
+    alice, admin = _page(new_page, "alice"), _page(new_page, "admin")
     console.open(admin, "#/topics")
     expect(admin.locator("tbody tr[data-row]")).to_have_count(2)
     console.open(alice, "#/topics")
@@ -80,16 +77,14 @@ def test_each_person_sees_what_they_may_describe(
     console.open(alice, "#/topics/hers?tab=settings")
     expect(alice.get_by_text("The user alice is not permitted to do this.")).to_be_visible()
     expect(alice.get_by_role("button", name="Delete topic")).to_be_disabled()
-    for page in (alice, admin):
-        page.context.close()
 
 
 def test_changes_are_in_the_audit_log_whether_they_were_made_or_refused(
-    browser: Browser, problems: Problems, secured: tuple[Console, Path]
+    new_page: NewPage, problems: Problems, secured: tuple[Console, Path]
 ) -> None:
     console, audit = secured
     problems.expected |= {401}
-    alice, admin = _page(browser, "alice", problems), _page(browser, "admin", problems)
+    alice, admin = _page(new_page, "alice"), _page(new_page, "admin")
     for page in (alice, admin):
         console.open(page, "#/topics")
     headers = {"X-Kaspar-Console": "1"}
@@ -108,5 +103,3 @@ def test_changes_are_in_the_audit_log_whether_they_were_made_or_refused(
         {"caller": "alice", "action": "delete topic", "resource": "topic secret", "outcome": "refused"},
         {"caller": "admin", "action": "delete topic", "resource": "topic secret", "outcome": "done"},
     ]
-    for page in (alice, admin):
-        page.context.close()

@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Problems
 from tests.browser.console import Console, running_console
+from tests.browser.phone import check_fits_a_phone
 
 
 def test_health_and_rates_are_seen_in_one_look(page: Page, console: Console) -> None:
@@ -53,6 +54,24 @@ def test_a_dynamic_setting_of_a_broker_is_changed_and_a_static_one_cannot_be(pag
     expect(page.get_by_role("dialog")).to_contain_text("only in the broker's file")
 
 
+def test_a_setting_of_all_brokers_is_changed(page: Page, console: Console) -> None:
+    console.open(page, "#/brokers")
+    page.get_by_role("link", name="Settings of all brokers").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("All brokers")
+    page.get_by_label("Search settings").fill("log.retention.ms")
+    page.get_by_role("button", name="log.retention.ms", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Value").fill("86400000")
+    dialog.get_by_role("button", name="Change").click()
+    row = page.locator("tbody tr[data-row]").filter(has_text="log.retention.ms")
+    expect(row).to_contain_text("86400000")
+    check_accessibility(page)
+    row.get_by_role("button").click()
+    page.get_by_role("dialog").get_by_role("button", name="Reset to default").click()
+    page.get_by_role("dialog").get_by_role("button", name="Reset", exact=True).click()
+    expect(row).not_to_contain_text("86400000")
+
+
 def test_the_level_of_a_logger_is_changed(page: Page, console: Console) -> None:
     console.open(page, "#/brokers/1?tab=loggers")
     row = page.locator("tbody tr[data-row]").nth(1)
@@ -61,6 +80,11 @@ def test_the_level_of_a_logger_is_changed(page: Page, console: Console) -> None:
     dialog.get_by_label("Level").select_option("DEBUG")
     dialog.get_by_role("button", name="Change").click()
     expect(row).to_contain_text("DEBUG")
+
+
+def test_views_fit_a_phone(page: Page, console: Console) -> None:
+    tabs = ("", "?tab=settings", "?tab=log-dirs", "?tab=loggers")
+    check_fits_a_phone(page, console, "#/", "#/brokers", *(f"#/brokers/1{tab}" for tab in tabs))
 
 
 def test_a_broker_dies_and_returns_while_the_page_is_open(page: Page, problems: Problems) -> None:

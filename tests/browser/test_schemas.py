@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Problems
 from tests.browser.console import Console, running_console
+from tests.browser.phone import check_fits_a_phone
 
 Register = Callable[..., None]
 
@@ -21,6 +22,7 @@ def record(*fields: Mapping[str, object]) -> str:
 
 ID = {"name": "id", "type": "long"}
 NOTE = {"name": "note", "type": "string"}
+AMOUNT = {"name": "amount", "type": "long"}
 OPTIONAL_NOTE = {"name": "note", "type": "string", "default": ""}
 
 
@@ -129,6 +131,41 @@ def test_settings_of_a_subject(page: Page, console: Console, register: Register)
     assert httpx.get(f"{console.broker.registry_url}/config/settings-value").status_code == 404
 
 
+def test_the_mode_of_a_subject(page: Page, console: Console, register: Register) -> None:
+    register("mode-value", record(ID))
+    console.open(page, "#/schemas/mode-value")
+    mode = page.get_by_label("Mode", exact=True)
+    mode.select_option("READONLY")
+    page.get_by_role("dialog").get_by_role("button", name="Change").click()
+    expect(page.get_by_text("The mode is READONLY.")).to_be_visible()
+    expect(mode).to_have_value("READONLY")
+    assert httpx.get(f"{console.broker.registry_url}/mode/mode-value").json() == {"mode": "READONLY"}
+
+
+def test_the_defaults_of_the_registry(page: Page, console: Console) -> None:
+    def of_registry() -> tuple[str, str]:
+        level, mode = (httpx.get(f"{console.broker.registry_url}/{each}").json() for each in ("config", "mode"))
+        return level["compatibilityLevel"], mode["mode"]
+
+    was = of_registry()
+    console.open(page, "#/schemas")
+    for label, value, before in (("Default compatibility", "FULL", was[0]), ("Mode", "READONLY", was[1])):
+        field = page.get_by_label(label, exact=True)
+        field.select_option(value)
+        page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        expect(field).to_have_value(before)
+        field.select_option(value)
+        page.get_by_role("dialog").get_by_role("button", name="Change").click()
+        expect(page.get_by_text(f"The {label.lower()} is {value}.")).to_be_visible()
+        expect(field).to_have_value(value)
+    assert of_registry() == ("FULL", "READONLY")
+    for label, before in (("Mode", was[1]), ("Default compatibility", was[0])):  # a read-only registry refuses
+        page.get_by_label(label, exact=True).select_option(before)
+        page.get_by_role("dialog").get_by_role("button", name="Change").click()
+        expect(page.get_by_text(f"The {label.lower()} is {before}.")).to_be_visible()
+    assert of_registry() == was
+
+
 def test_deletion_asks_and_has_two_steps(page: Page, console: Console, register: Register) -> None:
     register("deleted-value", record(ID))
     console.open(page, "#/schemas/deleted-value")
@@ -150,19 +187,25 @@ def test_deletion_asks_and_has_two_steps(page: Page, console: Console, register:
 def test_records_are_written_and_read_by_schema(page: Page, console: Console, register: Register) -> None:
     from kaspar.client.admin.creation import NewTopic, create_topics
 
-    register("avro-value", record(ID))
+    register("avro-value", record(ID, AMOUNT))  # no other subject has this schema: its id names this one
     with console.admin() as admin:
         create_topics(admin, [NewTopic("avro", 1, 1)])
     console.open(page, "#/messages/avro")
     page.get_by_role("button", name="Produce…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Value as", exact=True).select_option("schema")
-    dialog.get_by_label("Value", exact=True).fill('{"id": 42}')
+    dialog.get_by_label("Value", exact=True).fill('{"id": 42, "amount": 7}')
     dialog.get_by_role("button", name="Produce").click()
     line = page.locator(".messages-results tr[data-row]")
-    expect(line).to_contain_text('{"id": 42}')
+    expect(line).to_contain_text('{"id": 42, "amount": 7}')
     line.get_by_role("button").click()
     expect(page.locator(".messages-record")).to_contain_text("(avro-value v1)")
+
+
+def test_views_fit_a_phone(page: Page, console: Console, register: Register) -> None:
+    register("phone-value", record(ID))
+    register("phone-value", record(ID, OPTIONAL_NOTE))
+    check_fits_a_phone(page, console, "#/schemas", "#/schemas/phone-value", "#/schemas/phone-value?against=1")
 
 
 @pytest.mark.long

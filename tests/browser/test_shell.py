@@ -1,10 +1,10 @@
 """What is around every view: navigation, keys, themes, and what the page does when the console goes away."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import Problems
+from tests.browser.conftest import NewPage, Problems
 from tests.browser.console import Console, running_console
 
 
@@ -49,11 +49,10 @@ def test_an_unknown_address_says_so(page: Page, console: Console) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_is_wider_than_the_window(browser: Browser, console: Console, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 700})
+def test_nothing_is_wider_than_the_window(new_page: NewPage, console: Console, width: int) -> None:
+    page = new_page(viewport={"width": width, "height": 700})
     console.open(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
 
 
 def test_the_page_says_when_the_console_is_gone_and_goes_on_when_it_returns(page: Page, problems: Problems) -> None:

@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 from playwright.sync_api import Page, expect
 
-from kaspar.base.ids import uuid_to_text
+from kaspar.base.ids import TopicPartition, uuid_to_text
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.deletion import delete_topics
+from kaspar.client.admin.group_offsets import alter_group_offsets
 from kaspar.client.admin.session import raise_first
 from kaspar.client.admin.topics import TopicDescription, describe_topics, list_topics
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Problems
 from tests.browser.console import Console
+from tests.browser.phone import check_fits_a_phone
+from tests.peers.observed import wait_until
 
 
 @pytest.fixture
@@ -183,6 +187,27 @@ def test_a_topic_is_deleted_only_after_its_name_was_typed(page: Page, console: C
     expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
     with console.admin() as admin:
         assert topic not in list_topics(admin)
+
+
+def test_the_groups_that_read_a_topic_are_shown_with_their_lag(page: Page, console: Console, topic: str) -> None:
+    with console.admin() as admin:
+        committed = {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 7}
+        assert set(alter_group_offsets(admin, "travellers", committed).values()) == {None}
+    groups = f"{console.url}/api/topics/{topic}/groups"
+    wait_until(lambda: [each["lag"] for each in httpx.get(groups).json()] == [3], "the monitor has seen the lag")
+    console.open(page, f"#/topics/{topic}")
+    page.get_by_role("tab", name="Consumers").click()
+    row = page.get_by_role("table", name=f"Groups that read {topic}").locator("tr[data-row]")
+    expect(row.locator("td").nth(0)).to_have_text("travellers")
+    expect(row).to_contain_text("3")
+    check_accessibility(page)
+    row.get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("travellers")
+
+
+def test_views_fit_a_phone(page: Page, console: Console, topic: str) -> None:
+    tabs = [f"#/topics/{topic}{tab}" for tab in ("", "?tab=settings", "?tab=consumers")]
+    check_fits_a_phone(page, console, "#/topics", *tabs)
 
 
 def test_a_topic_that_does_not_exist_is_a_sentence(page: Page, console: Console, problems: Problems) -> None:

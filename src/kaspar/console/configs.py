@@ -1,9 +1,10 @@
 """Settings of topics, brokers and loggers (Kafka's configs): shown with their sources and documentation, changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigEntry,
@@ -84,10 +85,33 @@ def _broker_id(text: str) -> str:
 
 def read_configs(admin: Admin, resource: ConfigResource) -> tuple[ConfigView, ...]:
     """Sorted by their names. Raises Refused."""
+    if not resource.name:
+        return _read_defaults(admin, resource)
     described = describe_configs(admin, [resource], include_synonyms=True, include_documentation=True)
     entries = accepted(described[resource])
-    own = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG if not resource.name else _OWN_SOURCES[resource.type]
-    return tuple(_view(entries[name], own) for name in sorted(entries))
+    return tuple(_view(entries[name], _OWN_SOURCES[resource.type]) for name in sorted(entries))
+
+
+def _read_defaults(admin: Admin, resource: ConfigResource) -> tuple[ConfigView, ...]:
+    """Those of all brokers. Of these a broker describes only the ones that are set, so the others that can be set are
+    taken from one broker, without the values of its own."""
+    one = ConfigResource(ResourceType.BROKER, str(describe_cluster(admin).nodes[0].node_id))
+    described = describe_configs(admin, [resource, one], include_synonyms=True, include_documentation=True)
+    entries = {
+        entry.name: _without_own_value(entry) for entry in accepted(described[one]).values() if not entry.is_read_only
+    }
+    for name, entry in accepted(described[resource]).items():
+        below = entries[name].synonyms if name in entries else ()
+        shared = [each for each in below if each.source is not ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG]
+        entries[name] = replace(entry, synonyms=(*entry.synonyms[:1], *shared))
+    return tuple(_view(entries[name], ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG) for name in sorted(entries))
+
+
+def _without_own_value(entry: ConfigEntry) -> ConfigEntry:
+    synonyms = tuple(each for each in entry.synonyms if each.source is not ConfigSource.DYNAMIC_BROKER_CONFIG)
+    if not synonyms:
+        return replace(entry, value=None, source=ConfigSource.DEFAULT_CONFIG, synonyms=())
+    return replace(entry, value=synonyms[0].value, source=synonyms[0].source, synonyms=synonyms)
 
 
 def _view(entry: ConfigEntry, own: ConfigSource) -> ConfigView:

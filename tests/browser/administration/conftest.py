@@ -42,6 +42,7 @@ def secured(folder: Folder) -> Iterator[Console]:
         "super.users": "User:ANONYMOUS",
         "group.initial.rebalance.delay.ms": "0",
         "transaction.partition.verification.enable": "false",  # a transaction can hang, as on brokers before Kafka 3.6
+        "transaction.two.phase.commit.enable": "true",
     }
     with running_console(
         settings={"kaspar.console.pipelines.folder": str(folder.path)}, overrides=overrides

@@ -2,11 +2,12 @@
 
 import re
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import check_accessibility
 from tests.browser.administration.conftest import NewTopicNamed
 from tests.browser.administration.test_transactions import begin, hang
+from tests.browser.conftest import NewPage
 from tests.browser.console import Console
 
 
@@ -18,12 +19,11 @@ def test_findings_are_shown_by_severity(page: Page, secured: Console) -> None:
 
 
 def test_another_look_finds_what_is_new_and_forgets_what_is_mended(
-    browser: Browser, secured: Console, new_topic: NewTopicNamed
+    new_page: NewPage, secured: Console, new_topic: NewTopicNamed
 ) -> None:
     topic = new_topic()
     begin(secured, "doctor", topic).commit_transaction(30)  # the doctor looks where there are transactions
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
+    page = new_page(permissions=["clipboard-read", "clipboard-write"])
     secured.open(page, "#/doctor")
     hang(secured, topic)
     page.get_by_role("button", name="Check now").click()
@@ -41,9 +41,9 @@ def test_another_look_finds_what_is_new_and_forgets_what_is_mended(
     page.get_by_label("Topic").fill(topic)
     page.get_by_role("button", name="Search").click()
     page.get_by_role("button", name="Abort…").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill(topic)
     page.get_by_role("dialog").get_by_role("button", name="Abort", exact=True).click()
     expect(page.get_by_text("No hanging transactions.")).to_be_visible()
     secured.open(page, "#/doctor")
     page.get_by_role("button", name="Check now").click()
     expect(finding).to_have_count(0)
-    context.close()

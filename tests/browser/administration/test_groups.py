@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from kaspar.base.ids import TopicPartition
 from tests.browser.accessibility import check_accessibility
@@ -19,8 +19,9 @@ from tests.browser.administration.conftest import (
     is_harmless,
     wait_for_lag,
 )
-from tests.browser.conftest import Problems
+from tests.browser.conftest import NewPage, Problems
 from tests.browser.console import Console
+from tests.browser.phone import check_fits_a_phone
 
 _numbers = itertools.count()
 
@@ -196,12 +197,12 @@ def test_an_active_group_is_not_reset_and_says_why(page: Page, secured: Console,
 
 
 def test_of_two_people_the_slower_one_is_told(
-    page: Page, browser: Browser, secured: Console, topic: str, group: str, problems: Problems
+    page: Page, new_page: NewPage, secured: Console, topic: str, group: str, problems: Problems
 ) -> None:
     problems.expected.add(409)
     secured.open(page, f"#/groups/{group}")
     dialog = preview(page, "earliest")
-    other = browser.new_page()
+    other = new_page()
     secured.open(other, f"#/groups/{group}")
     preview(other, "latest").get_by_role("button", name="Reset 2 partitions").click()
     expect(other.get_by_text(f"The offsets of {group} were reset.")).to_be_visible()
@@ -245,10 +246,7 @@ def test_members_offsets_and_groups_are_removed(
     expect(page.get_by_role("alert").first).to_contain_text(f"There is no group {group}")
 
 
-def test_views_fit_a_phone(browser: Browser, secured: Console, group: str) -> None:
-    page = browser.new_page(viewport={"width": 360, "height": 700})
-    for view in (f"groups/{group}", "groups", "transactions", "quotas", "acls", "users", "doctor"):
-        secured.open(page, f"#/{view}")
-        expect(page.get_by_text("Loading")).to_have_count(0)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, view
-    page.close()
+def test_views_fit_a_phone(page: Page, secured: Console, group: str) -> None:
+    views = ("transactions", "transactions?tab=hanging", "quotas", "acls", "users", "doctor")
+    tabs = [f"groups/{group}{tab}" for tab in ("", "?tab=members", "?tab=topics", "?tab=details")]
+    check_fits_a_phone(page, secured, *(f"#/{view}" for view in (*tabs, "groups", *views)))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,7 @@ from kaspar.streams import StreamsBuilder
 from tests.browser.accessibility import check_accessibility
 from tests.browser.administration.conftest import is_harmless
 from tests.browser.console import Console
+from tests.browser.phone import check_fits_a_phone
 
 HOSTILE_STEP = "<img/src=x/onerror=window.hacked=1>"
 
@@ -33,15 +35,20 @@ def word_count() -> str:
     builder = StreamsBuilder()
     words = builder.stream("lines").flat_map_values(lambda line: line.split())
     words.group_by(lambda key, word: word).count("counts").to_stream().to("word-counts")
-    text = builder.build().describe()
-    return text.replace("KSTREAM-FLATMAPVALUES-0000000001", HOSTILE_STEP)
+    return builder.build().describe()
+
+
+def hostile() -> str:
+    """The topology with a step whose name is markup."""
+    return word_count().replace("KSTREAM-FLATMAPVALUES-0000000001", HOSTILE_STEP)
 
 
 class Host:
     """Runs nothing, and follows what is wanted at once."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, topology: str) -> None:
         self._folder = folder
+        self._topology = topology
         progress = PipelineProgress(
             batches=7,
             input_rows_per_second=120.0,
@@ -61,7 +68,7 @@ class Host:
             case DescribePipeline():
                 queries = (QueryStatus("counts", "7d3e", True, "Waiting for data to arrive"),)
                 return Described(
-                    PipelineDetails(self._now(), "/programs/word_count.py", (), "/logs/it.log", queries, word_count())
+                    PipelineDetails(self._now(), "/programs/word_count.py", (), "/logs/it.log", queries, self._topology)
                 )
 
     def _now(self) -> PipelineStatus:
@@ -71,13 +78,23 @@ class Host:
         return replace(self._status, state=State.STOPPED if is_stopped else State.RUNNING)
 
 
-@pytest.fixture
-def running(folder: Folder) -> Iterator[Folder]:
+@contextmanager
+def hosted(folder: Folder, topology: str) -> Iterator[None]:
+    """The pipeline `word-count` runs in this folder."""
+    folder.make()
     folder.define("word-count", Definition("/programs/word_count.py", (), 7))
     folder.write_supervisor(RunningSupervisor(ProcessId.of(os.getpid())))
-    server = ControlServer(folder.socket, Host(folder).respond)
-    yield folder
-    server.close()
+    server = ControlServer(folder.socket, Host(folder, topology).respond)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def running(folder: Folder) -> Iterator[Folder]:
+    with hosted(folder, hostile()):
+        yield folder
 
 
 def test_a_pipeline_shows_its_figures_queries_and_topology(page: Page, secured: Console, running: Folder) -> None:
@@ -128,6 +145,10 @@ def test_a_pipeline_is_stopped_and_started_again(page: Page, secured: Console, r
     assert started is not None
     assert started.wanted is Wanted.RUNNING
     assert started.generation > stopped.generation
+
+
+def test_views_fit_a_phone(page: Page, secured: Console, running: Folder) -> None:
+    check_fits_a_phone(page, secured, "#/pipelines", "#/pipelines/word-count")
 
 
 def test_a_console_without_pipelines_has_no_such_view(page: Page, console: Console) -> None:

@@ -7,6 +7,7 @@ from confluent_kafka import Producer
 from playwright.sync_api import Page, expect
 
 from kaspar.base.errors import ErrorCode
+from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.protocol.messages.produce import ProduceResponse
 from kaspar.records import Record, build_batch
 from tests.browser.accessibility import check_accessibility
@@ -14,6 +15,7 @@ from tests.browser.administration.conftest import HOSTILE, NewTopicNamed, is_har
 from tests.browser.conftest import Problems
 from tests.browser.console import Console
 from tests.peers.raw_client import RawClient, produce_request
+from tests.peers.raw_transactions import RawProducer, until_settled
 
 BEFORE_KIP_890 = 11
 """A version of Produce whose partitions a client adds to its transaction itself."""
@@ -46,6 +48,23 @@ def hang(console: Console, topic: str) -> int:
         response = client.call(request, ProduceResponse, BEFORE_KIP_890)
         assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     return producer_id
+
+
+def prepare(console: Console, name: str, topic: str) -> None:
+    """A transaction that waits for its owner's decision (KIP-939)."""
+    with RawClient(console.broker.port) as client:
+        producer = RawProducer(client, name)
+        producer.begin_life()
+        assert producer.write(topic, b"prepared").error_code == ErrorCode.NONE
+        request = InitProducerIdRequest(
+            transactional_id=name,
+            transaction_timeout_ms=60_000,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            enable_2pc=True,
+            keep_prepared_txn=True,
+        )
+        assert until_settled(lambda: client.call(request, InitProducerIdResponse, 6)).error_code == ErrorCode.NONE
 
 
 def test_an_open_transaction_is_found_and_ended(page: Page, secured: Console, new_topic: NewTopicNamed) -> None:
@@ -82,6 +101,25 @@ def test_a_transaction_that_has_ended_meanwhile_is_not_ended(
     page.get_by_role("dialog").get_by_role("textbox").fill(name)
     page.get_by_role("dialog").get_by_role("button", name="Abort and fence").click()
     expect(page.locator(".toast.bad")).to_contain_text("has already ended")
+
+
+def test_a_prepared_transaction_is_shown_as_such_and_ended(
+    page: Page, secured: Console, new_topic: NewTopicNamed
+) -> None:
+    topic, name = new_topic(), f"prepared-{next(_numbers)}"
+    prepare(secured, name, topic)
+    secured.open(page, f"#/transactions?search={name}")
+    row = page.locator("tr[data-row]")
+    expect(row).to_contain_text("none (two-phase)")
+    row.get_by_role("link").click()
+    expect(page.get_by_text("another system decides its end (two-phase commit)")).to_be_visible()
+    expect(page.get_by_role("link", name=f"{topic}-0")).to_be_visible()
+    check_accessibility(page)
+    page.get_by_role("button", name="End transaction…").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill(name)
+    page.get_by_role("dialog").get_by_role("button", name="Abort and fence").click()
+    expect(page.get_by_text(f"The transaction of {name} is aborted.")).to_be_visible()
+    expect(page.get_by_text("It has none.")).to_be_visible()
 
 
 def test_a_hanging_transaction_is_found_and_aborted(page: Page, secured: Console, new_topic: NewTopicNamed) -> None:

@@ -3,13 +3,16 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Self
 
-from kaspar.monitor.canary import Canary, CanaryReport, CanarySettings
+from kaspar.monitor.canary import Canary, CanaryReport, CanarySettings, CanaryStatus
 
 LATE_MS: Final = 800
+DEFAULT_LATE_MS: Final = CanarySettings().canary_late_ms
+"""For tests of false alarms: what the users' canaries have."""
 NOTICED_S: Final = LATE_MS / 1000 + 1.5
 """Within this time the canary has to report a fault: one that is late, and a request that was under way."""
 RECOVERED_S: Final = 15.0
@@ -18,13 +21,18 @@ WINDOW_MS: Final = 2_000
 
 class RunningCanary:
     def __init__(
-        self, bootstrap_servers: str, *, removed_ms: int = 300_000, client: Mapping[str, str] | None = None
+        self,
+        bootstrap_servers: str,
+        *,
+        late_ms: int = LATE_MS,
+        removed_ms: int = 300_000,
+        client: Mapping[str, str] | None = None,
     ) -> None:
         """`client` are more properties of its clients."""
         settings = CanarySettings(
             canary_interval_ms=50,
-            canary_late_ms=LATE_MS,
-            canary_delivery_timeout_ms=5_000,
+            canary_late_ms=late_ms,
+            canary_delivery_timeout_ms=max(5_000, 2 * late_ms),
             canary_window_ms=WINDOW_MS,
             canary_rebalance_interval_ms=300,
             canary_broker_removed_ms=removed_ms,
@@ -51,6 +59,24 @@ class RunningCanary:
             return self._canary.report()
 
         return asyncio.run_coroutine_threadsafe(made(), self._loop).result(10)
+
+    @contextmanager
+    def watched(self) -> Iterator[set[CanaryStatus]]:
+        """All statuses that partitions have meanwhile: it looks much more often than the window is long."""
+        seen: set[CanaryStatus] = set()
+        ended = threading.Event()
+
+        def look() -> None:
+            while not ended.wait(0.1):
+                seen.update(each.status for each in self.report().partitions)
+
+        looking = threading.Thread(target=look, name="looks at the canary")
+        looking.start()
+        try:
+            yield seen
+        finally:
+            ended.set()
+            looking.join(10)
 
     def wait(self, holds: Callable[[CanaryReport], bool], what: str, seconds: float = NOTICED_S) -> CanaryReport:
         """The first report of which it holds."""

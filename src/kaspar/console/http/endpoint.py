@@ -28,7 +28,7 @@ from kaspar.client.admin.session import Admin
 from kaspar.console.context import ConsoleContext
 from kaspar.console.http import audit
 from kaspar.console.http.audit import Outcome
-from kaspar.console.http.errors import CallFailed, failure_of, is_refusal
+from kaspar.console.http.errors import CallFailed, failure_of, failure_of_change, is_refusal
 from kaspar.console.problems import Unacceptable
 from kaspar.web.identity import caller_of
 
@@ -156,7 +156,8 @@ class Endpoint:
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         except Exception as problem:
-            failure = failure_of(problem, "This caller" if call is None else call.who)
+            explain = failure_of_change if self.action else failure_of
+            failure = explain(problem, "This caller" if call is None else call.who)
             if failure is None:
                 raise
             return failure.response()

@@ -56,6 +56,7 @@ _UNDECIDED: Final = frozenset(
 )
 """With which a broker, or the client in place of one that has not responded, does not say that nothing was done."""
 _UNREACHABLE: Final = "No broker can be reached"
+_MAY_BE_MADE: Final = "The change may have been made all the same."
 
 
 class CallFailed(KasparError):
@@ -86,6 +87,14 @@ def failure_of(problem: Exception, caller: str) -> CallFailed | None:
             return CallFailed(status, str(problem))
         case _:
             return None
+
+
+def failure_of_change(problem: Exception, caller: str) -> CallFailed | None:
+    """As `failure_of`; where the change may have been made, the sentence says so."""
+    failure = failure_of(problem, caller)
+    if failure is None or is_refusal(problem) or isinstance(problem, PartlyRefused | Unfinished):
+        return failure
+    return CallFailed(failure.status, f"{failure} {_MAY_BE_MADE}", failure.code, is_refusal=False)
 
 
 def is_refusal(problem: Exception) -> bool:

@@ -17,7 +17,7 @@ const COLUMNS = [
   { key: "is_up", title: "Status", sort: true, render: (row) => html`<${Status} kind=${row.is_up ? "good" : "bad"}>${row.is_up ? "up" : "down"}<//>${row.is_controller && html` <${Status}>controller<//>`}` },
   { key: "host", title: "Address", sort: true, render: (row) => `${row.host}:${row.port}` },
   { key: "rack", title: "Rack", sort: true, hideOnPhone: true, render: (row) => row.rack ?? "–" },
-  { key: "leaders", title: "Leads", align: "right", sort: "descending", render: (row) => number(row.leaders) },
+  { key: "leaders", title: "Leads", align: "right", sort: "descending", hideOnPhone: true, render: (row) => number(row.leaders) },
   { key: "in_sync_replicas", title: "In sync", align: "right", sort: true, hideOnPhone: true, value: (row) => row.in_sync_replicas - row.replicas, render: (row) => `${number(row.in_sync_replicas)} of ${number(row.replicas)}` },
   { key: "bytes_in", title: "In", align: "right", sort: "descending", value: (row) => row.rates.bytes_in, render: rate("bytes_in", "bytes/s"), hideOnPhone: true },
   { key: "bytes_out", title: "Out", align: "right", sort: "descending", value: (row) => row.rates.bytes_out, render: rate("bytes_out", "bytes/s"), hideOnPhone: true },

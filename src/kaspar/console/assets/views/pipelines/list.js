@@ -22,7 +22,7 @@ const columnsOf = (onChange) => [
   { key: "state_size", title: "State size", align: "right", hideOnPhone: true, value: (row) => row.state_bytes ?? row.state_rows, render: stateSize },
   { key: "restarts", title: "Restarts", sort: "descending", align: "right", hideOnPhone: true, render: (row) => number(row.restarts) },
   { key: "since_ms", title: "Since", sort: true, align: "right", hideOnPhone: true, render: (row) => duration(Math.max(0, Date.now() - row.since_ms)) },
-  { key: "actions", title: "Actions", align: "right", class: "nowrap", render: (row) => html`<${Actions} row=${row} onChange=${onChange} small />` },
+  { key: "actions", title: "Actions", align: "right", hideOnPhone: true, class: "nowrap", render: (row) => html`<${Actions} row=${row} onChange=${onChange} small />` },
 ];
 
 export function PipelineList() {

@@ -39,7 +39,7 @@ const COLUMNS = [
   { key: "start_offset", title: "First offset", align: "right", sort: true, hideOnPhone: true, render: (row) => number(row.start_offset) },
   { key: "end_offset", title: "End offset", align: "right", sort: "descending", render: (row) => number(row.end_offset) },
   { key: "records", title: "Records", align: "right", sort: "descending", value: recordsOf, hideOnPhone: true, render: (row) => number(recordsOf(row)) },
-  { key: "size", title: "Size", align: "right", sort: "descending", render: (row) => bytes(row.size) },
+  { key: "size", title: "Size", align: "right", sort: "descending", hideOnPhone: true, render: (row) => bytes(row.size) },
 ];
 
 export default function Topic({ name }) {

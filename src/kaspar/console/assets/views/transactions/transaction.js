@@ -37,7 +37,7 @@ export function TransactionView({ name }) {
         ${(data) => html`
           ${data.is_two_phase &&
           html`<p class="notice">This transaction never times out: another system decides its outcome (two-phase commit). Aborting it here may contradict that decision.</p>`}
-          <${KeyValue} pairs=${[
+          <div class="panel"><${KeyValue} pairs=${[
             ["State", html`<${Phase} transaction=${data} />`],
             ["Open for", openFor(data)],
             ["Began", data.start_time_ms === null ? UNKNOWN : time(data.start_time_ms)],
@@ -45,7 +45,7 @@ export function TransactionView({ name }) {
             ["Producer id", String(data.producer_id)],
             ["Producer epoch", String(data.producer_epoch)],
             ["Coordinator", `broker ${data.coordinator_id}`],
-          ]} />
+          ]} /></div>
           <${Section} title=${`Partitions without an end marker (${number(data.partitions.length)})`}>
             ${data.partitions.length === 0
               ? html`<${Empty}>None.<//>`
