@@ -36,7 +36,7 @@ def test_views_go_on_and_a_change_under_way_is_unknown(new_page: NewPage, proble
         console.open(topic, "#/topics/orders")
         topic.get_by_role("button", name="Add partitions").click()
         dialog = topic.get_by_role("dialog")
-        dialog.get_by_label("Partitions in all").fill("3")
+        dialog.get_by_label("Total partitions").fill("3")
 
         os.kill(console.broker.pid, signal.SIGSTOP)
         with topic.expect_request("**/api/topics/orders/partitions"):

@@ -112,14 +112,14 @@ def test_a_prepared_transaction_is_shown_as_such_and_ended(
     row = page.locator("tr[data-row]")
     expect(row).to_contain_text("none (two-phase)")
     row.get_by_role("link").click()
-    expect(page.get_by_text("another system decides its end (two-phase commit)")).to_be_visible()
+    expect(page.get_by_text("another system decides its outcome (two-phase commit)")).to_be_visible()
     expect(page.get_by_role("link", name=f"{topic}-0")).to_be_visible()
     check_accessibility(page)
-    page.get_by_role("button", name="End transaction…").click()
+    page.get_by_role("button", name="Abort transaction…").click()
     page.get_by_role("dialog").get_by_role("textbox").fill(name)
     page.get_by_role("dialog").get_by_role("button", name="Abort and fence").click()
-    expect(page.get_by_text(f"The transaction of {name} is aborted.")).to_be_visible()
-    expect(page.get_by_text("It has none.")).to_be_visible()
+    expect(page.get_by_text(f"The transaction of {name} was aborted.")).to_be_visible()
+    expect(page.get_by_text("None.")).to_be_visible()
 
 
 def test_a_hanging_transaction_is_found_and_aborted(page: Page, secured: Console, new_topic: NewTopicNamed) -> None:
