@@ -137,7 +137,7 @@ def test_the_mode_of_a_subject(page: Page, console: Console, register: Register)
     mode = page.get_by_label("Mode", exact=True)
     mode.select_option("READONLY")
     page.get_by_role("dialog").get_by_role("button", name="Change").click()
-    expect(page.get_by_text("The mode is READONLY.")).to_be_visible()
+    expect(page.get_by_text("The mode is now READONLY.")).to_be_visible()
     expect(mode).to_have_value("READONLY")
     assert httpx.get(f"{console.broker.registry_url}/mode/mode-value").json() == {"mode": "READONLY"}
 
@@ -156,13 +156,13 @@ def test_the_defaults_of_the_registry(page: Page, console: Console) -> None:
         expect(field).to_have_value(before)
         field.select_option(value)
         page.get_by_role("dialog").get_by_role("button", name="Change").click()
-        expect(page.get_by_text(f"The {label.lower()} is {value}.")).to_be_visible()
+        expect(page.get_by_text(f"The {label.lower()} is now {value}.")).to_be_visible()
         expect(field).to_have_value(value)
     assert of_registry() == ("FULL", "READONLY")
     for label, before in (("Mode", was[1]), ("Default compatibility", was[0])):  # a read-only registry refuses
         page.get_by_label(label, exact=True).select_option(before)
         page.get_by_role("dialog").get_by_role("button", name="Change").click()
-        expect(page.get_by_text(f"The {label.lower()} is {before}.")).to_be_visible()
+        expect(page.get_by_text(f"The {label.lower()} is now {before}.")).to_be_visible()
     assert of_registry() == was
 
 
