@@ -142,7 +142,7 @@ def test_a_stream_runs_exactly_once_with_the_documented_acls_and_not_without(
     write_properties(config, java_settings(secured.folder, user))
     command = ("spark", "transactions", "--bootstrap-server", secured.settings["bootstrap.servers"])
     assert main([*command, "--command-config", str(config)]) == 0, capsys.readouterr().err
-    assert "No query left anything open" in capsys.readouterr().out
+    assert "No query has open transactions." in capsys.readouterr().out
 
     for acl in acls:
         if acl.resource is ResourceType.GROUP or acl is create:
