@@ -247,7 +247,7 @@ def test_columns_are_decoded_and_encoded_anywhere_in_a_query(
     assert [row["order"] and row["order"]["city"] for row in rows.select(order.alias("order")).collect()] == [
         "Ulm", None, None,
     ]  # fmt: skip
-    with pytest.raises(PySparkException, match="A record cannot be decoded: it is not Avro of the given schema"):
+    with pytest.raises(PySparkException, match="A record cannot be decoded: it is not Avro data of the given schema"):
         rows.select(kaspar.spark.from_registry("payload", registry, subject=subject)).collect()
     pairs = spark.sql("SELECT 3L AS id, 'x' AS name")
     other = f"{subject}-2"

@@ -168,6 +168,7 @@ class Topics:
         consumer = Consumer(settings)
         try:
             partitions = consumer.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions
+            _wait_for_logs(consumer, name, partitions)
             consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in partitions])
             return sorted(_until_the_ends(consumer, set(partitions)), key=lambda each: (each.partition, each.offset))
         finally:
@@ -207,6 +208,23 @@ def _produce(producer: Producer, name: str, messages: Iterable[Message | bytes |
         producer.poll(0)
         while len(producer) >= _MOST_WAITING:
             producer.poll(_POLL_SECONDS)
+
+
+def _wait_for_logs(consumer: Consumer, name: str, partitions: Iterable[int]) -> None:
+    """The metadata of a new topic may name partitions whose logs are not there yet, which the consumer would report as
+    an error: it has no other place to begin."""
+
+    def are_there() -> bool:
+        try:
+            for partition in partitions:
+                consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=TIMEOUT_SECONDS)
+        except KafkaException as problem:
+            if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return False
+        return True
+
+    wait_until(are_there, f"the partitions of {name} have logs")
 
 
 def _until_the_ends(consumer: Consumer, partitions: set[int]) -> Iterable[Stored]:

@@ -39,6 +39,7 @@ from tests.peers.raw_client import RawClient
 from tests.peers.raw_offsets import commit, committed
 from tests.peers.raw_transactions import RawProducer, find_coordinator
 from tests.peers.telemetry_client import Pusher, subscribe
+from tests.peers.wire import free_port
 from tests.peers.zookeeper import Proxy
 
 GROUP = 0
@@ -302,7 +303,8 @@ def test_killed_move_continues(tmp_path: Path, server: ZooKeeperServer, chroot: 
         assert 0 < sum(path.startswith("/topics/") for path in half) < TOPICS
         assert store_paths.CLUSTER_ID not in half
         other = tmp_path / "other.properties"
-        write_properties(other, {"node.id": "2", "log.dirs": str(tmp_path / "2"), "zookeeper.connect": address})
+        settings = {"node.id": "2", "log.dirs": str(tmp_path / "2"), "zookeeper.connect": address}
+        write_properties(other, {**settings, "listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"})
         assert f"the metadata of the cluster {image.cluster_id} is being moved here" in refusal(other)
         assert "The move continues" in moved(file, "--zookeeper", through_proxy, "--dry-run")
         moved(file, "--zookeeper", through_proxy)

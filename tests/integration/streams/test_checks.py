@@ -29,7 +29,7 @@ def program(servers: str, state_dir: Path) -> KafkaStreams:
 def test_missing_source_topic_is_reported_without_spark(tmp_path: Path) -> None:
     with Broker() as broker:
         for start in (KafkaStreams.run, KafkaStreams.start):
-            with pytest.raises(StreamsError, match="must exist before the program starts, and do not: lines"):
+            with pytest.raises(StreamsError, match="These source topics do not exist: lines"):
                 start(program(broker.bootstrap_servers, tmp_path))
 
 

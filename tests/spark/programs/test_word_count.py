@@ -67,7 +67,7 @@ def test_state_that_was_deleted_is_restored_from_the_changelog(
 
 def test_a_missing_source_topic_is_refused_by_name(spark: SparkSession, broker: KasparProcess, tmp_path: Path) -> None:
     with (
-        pytest.raises(KasparError, match="must exist before the program starts, and do not: not-there"),
+        pytest.raises(KasparError, match="These source topics do not exist: not-there"),
         running(word_count("not-there", "results"), broker.bootstrap, tmp_path, "refused"),
     ):
         pass
