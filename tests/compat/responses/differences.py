@@ -118,10 +118,11 @@ _SETTINGS.append(
 )
 _SETTINGS.append(
     Known(
-        "There are settings that begin with `zookeeper.`, which Kafka had until 3.9.",
+        "There are settings that Kafka had until 3.9: those that begin with `zookeeper.`, and "
+        "`broker.id.generation.enable` and `reserved.broker.max.id`.",
         "A cluster keeps its metadata in ZooKeeper.",
         _SHOW_BROKER,
-        [f"{_OF_BROKER} / zookeeper.*"],
+        [f"{_OF_BROKER} / {name}" for name in ("zookeeper.*", "broker.id.generation.*", "reserved.broker.max.id*")],
     )
 )
 
