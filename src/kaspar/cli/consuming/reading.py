@@ -91,15 +91,18 @@ class Reading:
 
     def _print(self, messages: "Sequence[Message]") -> None:
         last: dict[TopicPartition, Message] = {}
-        for message in messages:
-            if self._printer.is_done:
-                break
-            if self._is_record(message) and self._is_wanted(message):
-                self._printer.print(raw_record(message))
-                last[_partition_of(message)] = message
-        self._printer.flush()
-        if self._commits:
-            self._store(last)
+        try:
+            for message in messages:
+                if self._printer.is_done:
+                    break
+                if self._is_record(message) and self._is_wanted(message):
+                    self._printer.print(raw_record(message))
+                    last[_partition_of(message)] = message
+            self._printer.flush()
+        except KeyboardInterrupt:
+            self._store(last)  # Python flushes the rest of the output when the command ends
+            raise
+        self._store(last)
 
     def _is_wanted(self, message: "Message") -> bool:
         """Not if it came after the command began: then it is not committed, either."""
@@ -110,14 +113,18 @@ class Reading:
         return not self._remaining.is_behind_end(where, offset)
 
     def _store(self, last: "Mapping[TopicPartition, Message]") -> None:
+        """The offsets to commit: those behind what was printed."""
+        if not self._commits:
+            return
         from confluent_kafka import KafkaException
 
-        for message in last.values():
-            try:
-                self._consumer.store_offsets(message)
-            except KafkaException as problem:  # the partition was taken away meanwhile: another member reads it
-                if problem.args[0].name() != "_STATE":
-                    raise CommandFailed(f"the offset cannot be committed: {problem.args[0].str()}") from None
+        with self._interrupts.shield():
+            for message in last.values():
+                try:
+                    self._consumer.store_offsets(message)
+                except KafkaException as problem:  # the partition was taken away meanwhile: another member reads it
+                    if problem.args[0].name() != "_STATE":
+                        raise CommandFailed(f"the offset cannot be committed: {problem.args[0].str()}") from None
 
     def _is_record(self, message: "Message") -> bool:
         """Raises KasparError for errors that do not pass by themselves."""
