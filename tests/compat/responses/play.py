@@ -46,7 +46,7 @@ class Stage:
     def __init__(self, peer: Peer, brokers: Mapping[int, Peer] | None = None) -> None:
         """`brokers`: those of a cluster, by id, for steps that name one."""
         self.peer = peer
-        self.brokers = brokers or {}
+        self.brokers = dict(brokers or {})
         self._shared: dict[str, Context] = {}
 
     def wait_ready(self) -> None:
