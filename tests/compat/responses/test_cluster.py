@@ -504,10 +504,8 @@ def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("clusters")
     subject = _kafka(folder / "subject") if same else KasparCluster(folder / "subject", overrides=SETTINGS)
     with ExitStack() as running, ThreadPoolExecutor(2) as beside:
-        starting = [beside.submit(each.__enter__) for each in (_kafka(folder / "kafka"), subject)]
-        for each in starting:
-            running.push(each.result())
-        sides = list(beside.map(_side, (each.result() for each in starting)))
+        started = beside.map(running.enter_context, (_kafka(folder / "kafka"), subject))
+        sides = [_side(cluster) for cluster in started]
         yield Clusters(sides[0].stage, sides[1].stage, same, 0, beside, sides)
 
 
