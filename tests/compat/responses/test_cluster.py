@@ -276,7 +276,8 @@ _GROWN = [
 _REPLICATED = _topic([1, 2, 3], [2, 3, 1], [3, 1, 2])
 _ALL_BROKERS: Body = {"endpoint_type": 1, "include_fenced_brokers": True}
 _OF_A_LOG = [
-    f"DescribeQuorum.topics.*.partitions.*.{field}" for field in ("leader_id", "leader_epoch", "high_watermark")
+    f"DescribeQuorum.topics.*.partitions.*.{field}"
+    for field in ("leader_id", "leader_epoch", "high_watermark", "current_voters.*.log_end_offset")
 ]
 _METADATA_LOG: Body = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
 _SIZE = "results.0.topics.0.partitions.0.partition_size"
