@@ -101,7 +101,7 @@ JOBS = (
     Job("compat", 11.0, ("tests/compat",)),
     Job("streams on Spark", 8.0, ("tests/spark/programs", "tests/spark/pipelines")),
     Job("chaos", 6.5, ("tests/chaos",)),
-    Job("compat/responses", 6.0, ("tests/compat/responses",)),
+    Job("compat/responses", 6.5, ("tests/compat/responses",)),
     Job("commands", 4.0, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
     Job("browser", 3.5, ("tests/browser",)),
     Job("services", 2.0, SERVICES),

@@ -17,6 +17,8 @@ differs fails its test.
 
 Rules
 -----
+- What one broker cannot show (replicas, elections, reassignments, a broker that stops) is in test_cluster.py: three
+  brokers of each kind.
 - Both brokers start fresh with the same settings and then see the same scenarios in the same order.
 - The scenarios pass when both brokers are Apache Kafka (`--against kafka`), where no known difference is allowed: what
   is not deterministic in Kafka itself shows there.

@@ -138,6 +138,27 @@ _SETTINGS.append(
     )
 )
 
+_QUORUM = ["describe-quorum-from-each-broker"]
+_OF_QUORUM = "step * / topics / __cluster_metadata / partitions / 0"
+_SETTINGS.append(
+    Known(
+        "DescribeQuorum of a cluster returns the controller as the only voter and the other brokers as observers; "
+        "Kafka returns all its controllers as voters.",
+        "There is no Raft quorum: one of the brokers is the controller, elected through ZooKeeper.",
+        _QUORUM,
+        [f"{_OF_QUORUM} / current_voters", f"{_OF_QUORUM} / observers"],
+    )
+)
+_SETTINGS.append(
+    Known(
+        "Its nodes are only the controller, with its client listeners; Kafka returns all its controllers, with theirs.",
+        "The controller runs inside a broker and has no separate listener.",
+        _QUORUM,
+        ["step * / nodes / *"],
+        versions=[2],
+    )
+)
+
 _QUOTAS = [
     Known(
         "AlterClientQuotas accepts IP addresses; Kafka also accepts host names, and resolves them.",
@@ -163,6 +184,28 @@ _EXPLAINED = [
         "It helps to find the mistake.",
         ["describe-producers-an-unknown-partition"],
         ["step 1: DescribeProducers / topics / t / partitions / * / error_message"],
+    ),
+]
+
+_OF_A_CHANGED_MOVE = ["list-partition-reassignments-one-under-way-which-is-then-changed-and-cancelled"]
+_CLUSTER = [
+    Known(
+        "DescribeCluster does not return brokers that are stopped, even where fenced brokers are requested.",
+        "A broker's addresses are in ZooKeeper only while it runs.",
+        ["describe-cluster-with-a-broker-that-is-stopped"],
+        ["step * / brokers / 3", "step * / brokers / (order)"],
+        versions=[2],
+    ),
+    Known(
+        "A reassignment that replaces another one removes the replicas that the other was adding, and its cancellation "
+        "restores the replicas that the partition had before both. Kafka keeps them: as replicas to be removed, and "
+        "after a cancellation for good.",
+        "A cancellation restores the original replicas (KIP-455), as it did in Kafka with ZooKeeper.",
+        _OF_A_CHANGED_MOVE,
+        [
+            *("step * / partitions / 0 / replicas", "step * / partitions / 0 / removing_replicas"),
+            *("step * / partitions / 0 / replica_nodes", "step * / partitions / 0 / leader_epoch"),
+        ],
     ),
 ]
 
@@ -301,7 +344,7 @@ _BETTER_RESPONSES = [
     ),
 ]
 
-KNOWN: Sequence[Known] = (*_ANNOUNCED, *_SETTINGS, *_QUOTAS, *_EXPLAINED, *_BETTER_RESPONSES)
+KNOWN: Sequence[Known] = (*_ANNOUNCED, *_SETTINGS, *_QUOTAS, *_CLUSTER, *_EXPLAINED, *_BETTER_RESPONSES)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,33 +43,35 @@ class SetupError(AssertionError):
 class Stage:
     """One broker, and what scenarios share on it between their versions."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, brokers: Mapping[int, Peer] | None = None) -> None:
+        """`brokers`: those of a cluster, by id, for steps that name one."""
         self.peer = peer
+        self.brokers = dict(brokers or {})
         self._shared: dict[str, Context] = {}
 
     def wait_ready(self) -> None:
         """A broker that responds may still have to fetch its first block of producer ids, and makes the topics of its
         coordinators when they are first looked for.
         """
-        _Player(self.peer, _EMPTY, 0, Context("ready")).await_coordinators()
+        _Player(self, _EMPTY, 0, Context("ready")).await_coordinators()
 
     def play(self, scenario: Scenario, version: int, *, again: bool = False) -> Transcript:
         """`again`: it was played before, so its topics get other names."""
         if not scenario.shared:
             name = f"{scenario.slug}.v{version}{'.again' if again else ''}".replace("v-", "v_")
-            return _Player(self.peer, scenario, version, Context(name)).play(prepare=True)
+            return _Player(self, scenario, version, Context(name)).play(prepare=True)
         prepared = scenario.slug in self._shared
         context = self._shared.setdefault(scenario.slug, Context(f"{scenario.slug}.all"))
-        return _Player(self.peer, scenario, version, context).play(prepare=not prepared)
+        return _Player(self, scenario, version, context).play(prepare=not prepared)
 
 
 class _Player:
-    def __init__(self, peer: Peer, scenario: Scenario, version: int, context: Context) -> None:
-        self._peer = peer
+    def __init__(self, stage: Stage, scenario: Scenario, version: int, context: Context) -> None:
+        self._stage = stage
         self._scenario = scenario
         self._version = version
-        self._connections: dict[bool, Connection] = {}
-        self._guest = False
+        self._connections: dict[tuple[int | None, bool], Connection] = {}
+        self._way: tuple[int | None, bool] = (None, False)  # to which broker, and whether as a guest
         self._correlation_id = 0
         self.context = context
 
@@ -106,7 +108,7 @@ class _Player:
         assert isinstance(body, Mapping)
         payload = encode_request(step.api, version, self._correlation_id, body)
         payload = payload[: len(payload) - step.cut] + step.extra
-        self._guest = step.guest
+        self._way = (step.broker, step.guest)
         if not step.has_response:
             return self._send_without_response(payload)
         said = self._exchange(payload, step.api, version, patience=step.patience)
@@ -127,14 +129,16 @@ class _Player:
             return CLOSED
 
     def _eventually(self, step: Eventually) -> Plain:
-        said = self._until(step.api, step.body, step.path, step.value)
+        said = self._until(step.api, step.body, step.path, step.value, step.broker)
         return said if step.compare else f"{step.path} became {step.value!r}"
 
-    def _until(self, api: Api, body: Mapping[str, object], path: str, value: object) -> Plain:
+    def _until(
+        self, api: Api, body: Mapping[str, object], path: str, value: object, broker: int | None = None
+    ) -> Plain:
         deadline = time.monotonic() + SETTLE_SECONDS
         expected = resolve(value, self.context)
         while True:
-            said = self._ask(Ask(api, body, version=api.last))
+            said = self._ask(Ask(api, body, version=api.last, broker=broker))
             if _at(said, path) == expected:
                 return said
             if time.monotonic() > deadline or not isinstance(said, dict):
@@ -185,14 +189,21 @@ class _Player:
         """Create a topic and wait until every partition is served: a broker takes a moment to become its leader."""
         name = self.context.topic_name(topic.short)
         configs = [{"name": key, "value": value} for key, value in topic.configs.items()]
-        created = {"name": name, "num_partitions": topic.partitions, "replication_factor": 1, "configs": configs}
+        assignments = [{"partition_index": n, "broker_ids": ids} for n, ids in enumerate(topic.assignments)]
+        size = {"num_partitions": -1, "replication_factor": -1, "assignments": assignments}
+        if not assignments:
+            size = {"num_partitions": topic.partitions, "replication_factor": 1}
+        created = {"name": name, "configs": configs, **size}
         said = self._ask(Ask(Api.CREATE_TOPICS, {"topics": [created], "timeout": 10_000}, version=7))
         if not isinstance(said, dict) or said["topics"][0]["error_code"] != "NONE":
             raise SetupError(f"topic {name} was not created: {said}")
         topic_id = said["topics"][0]["topic_id"]
         assert isinstance(topic_id, uuid.UUID), f"topic {name} has no id: {said}"
         self.context.topic_ids[topic.short] = topic_id
-        self._await_leaders(name, topic.partitions)
+        if topic.assignments:
+            self._await_replicas(name, topic.assignments)
+        else:
+            self._await_leaders(name, topic.partitions)
 
     def await_coordinators(self) -> None:
         body: dict[str, object] = {"transactional_id": None, "transaction_timeout": 60_000}
@@ -215,14 +226,26 @@ class _Player:
         for number in range(partitions):
             self._until(Api.LIST_OFFSETS, request, f"topics.0.partitions.{number}.error_code", "NONE")
 
+    def _await_replicas(self, name: str, assignments: Sequence[Sequence[int]]) -> None:
+        """Wait until each leader is served by its broker, and every broker that runs knows the topic."""
+        for partition, (leader, *_) in enumerate(assignments):
+            if leader in self._stage.brokers:
+                wanted = {"name": name, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+                request = {"replica_id": -1, "topics": [wanted]}
+                self._until(Api.LIST_OFFSETS, request, "topics.0.partitions.0.error_code", "NONE", leader)
+        for broker in self._stage.brokers:
+            named = {"topics": [{"name": name}]}
+            self._until(Api.METADATA, named, "topics.0.partitions.length", len(assignments), broker)
+
     def _connected(self) -> Connection:
-        if self._guest not in self._connections:
-            source = GUEST_ADDRESS if self._guest else None
-            self._connections[self._guest] = Connection(self._peer.host, self._peer.port, source)
-        return self._connections[self._guest]
+        if self._way not in self._connections:
+            broker, guest = self._way
+            peer = self._stage.peer if broker is None else self._stage.brokers[broker]
+            self._connections[self._way] = Connection(peer.host, peer.port, GUEST_ADDRESS if guest else None)
+        return self._connections[self._way]
 
     def _drop_connection(self) -> None:
-        connection = self._connections.pop(self._guest, None)
+        connection = self._connections.pop(self._way, None)
         if connection is not None:
             connection.close()
 

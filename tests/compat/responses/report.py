@@ -23,7 +23,8 @@ _HEAD = """\
 Written by `python -m tests.compat.responses.report`; do not edit.
 
 Every response of every API that Kaspar serves is compared, at every version that Apache Kafka 4.3 serves, with Kafka's
-response to the same bytes, field by field, for valid and invalid requests (`tests/compat/responses`). The differences
+response to the same bytes, field by field, for valid and invalid requests (`tests/compat/responses`): one broker with
+one node, and, for replicas, elections and reassignments, three brokers with three nodes. The differences
 listed here are intended. The tests fail on a difference that is not listed, and on a listed one that no longer
 exists.
 
@@ -32,6 +33,8 @@ exists.
 - Ids, ports, folders and times chosen by a broker: only that they are used in the same way.
 - The wording of error messages and of the settings' documentation: only whether they exist.
 - The order of a list where Kafka's is that of a hash table.
+- A broker that stopped in the last five seconds: Metadata that names topics still lists it, so that librdkafka keeps
+  its partitions until it has their new leaders (`broker/lost_brokers.py`). Kafka does not list it.
 
 ## APIs that are not announced
 

@@ -20,6 +20,7 @@ class Ask:
     cut: int = 0  # bytes left out at the end of the body: undecodable
     extra: bytes = b""  # bytes added after the body
     guest: bool = False  # from another address, which ACLs can tell from that of all other steps
+    broker: int | None = None  # of a cluster; None: the stage's own
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Eventually:
     path: str  # where in the response
     value: object
     compare: bool = False
+    broker: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class NewTopic:
     short: str = "t"
     partitions: int = 1
     configs: Mapping[str, str] = field(default_factory=dict)
+    assignments: Sequence[Sequence[int]] = ()  # the brokers of each partition, its leader first; then no `partitions`
 
 
 @dataclass(frozen=True)

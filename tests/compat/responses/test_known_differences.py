@@ -6,12 +6,14 @@ from tests.compat.responses.compare import Difference, differences
 from tests.compat.responses.differences import KNOWN, Known, judge
 from tests.compat.responses.report import PAGE, render
 from tests.compat.responses.scenarios import SCENARIOS
+from tests.compat.responses.test_cluster import SCENARIOS as OF_A_CLUSTER
 
-BY_SLUG = {scenario.slug: scenario for scenario in SCENARIOS}
+ALL = (*SCENARIOS, *OF_A_CLUSTER)
+BY_SLUG = {scenario.slug: scenario for scenario in ALL}
 
 
 def test_scenarios_have_names_of_their_own() -> None:
-    assert len(BY_SLUG) == len(SCENARIOS)
+    assert len(BY_SLUG) == len(ALL)
 
 
 @pytest.mark.parametrize("entry", KNOWN, ids=lambda entry: entry.what)

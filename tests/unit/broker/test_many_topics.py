@@ -3,11 +3,13 @@
 import asyncio
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import BrokerId, LeaderEpoch
 from kaspar.broker.handlers import describe_topic_partitions, metadata
 from kaspar.broker.handlers.authorized_operations import ALL_TOPIC_OPERATIONS, NOT_ASKED, AllOperations
@@ -73,8 +75,8 @@ async def awaited(result: Any) -> Any:
     return await result if asyncio.iscoroutine(result) else result
 
 
-def wanted_of(image: ClusterImage) -> MetadataResponse:
-    topics = tuple(metadata.describe_topic(each, image, NOT_ASKED) for each in image.topics.values())
+def wanted_of(image: ClusterImage, version: int = 12) -> MetadataResponse:
+    topics = tuple(metadata.describe_topic(each, image, version, NOT_ASKED) for each in image.topics.values())
     return MetadataResponse(brokers=(), cluster_id="cluster", controller_id=HERE, topics=topics)
 
 
@@ -89,17 +91,39 @@ def kept(handler: metadata.MetadataHandler) -> set[str]:
 
 
 @pytest.mark.parametrize("counts", [(3, 1), MANY, ONE_LARGE])
-@pytest.mark.parametrize("version", [1, 12])
+@pytest.mark.parametrize("version", [0, 1, 12])
 def test_all_topics_are_returned_alike_however_many_there_are(counts: tuple[int, ...], version: int) -> None:
     image = image_of(*counts)
     handle = metadata_handler(Images(image))
-    wanted = wanted_of(image)
+    wanted = wanted_of(image, version)
     for is_kept in (False, True):
         result = handle(context(ApiKey.METADATA, version), MetadataRequest(topics=None))
         assert asyncio.iscoroutine(result) is (sum(counts) > AT_ONCE and not is_kept)
         response = asyncio.run(awaited(result))
         assert encode_response(version, 1, response) == encode_response(version, 1, wanted)
         assert errors_of(response, version) == errors_of(wanted, version)
+
+
+def test_version_0_leaves_out_replicas_that_are_down_and_reports_them_as_an_error() -> None:
+    down = BrokerId(2)
+    partitions = (
+        PartitionImage((down, HERE), (HERE,), HERE, LeaderEpoch(0), 0),
+        PartitionImage((HERE,), (HERE,), HERE, LeaderEpoch(0), 0),
+        PartitionImage((down,), (down,), NO_LEADER, LeaderEpoch(0), 0),
+    )
+    image = image_of().with_topics({"t": TopicImage("t", uuid.uuid4(), partitions)})
+
+    def described(version: int) -> list[tuple[int, Sequence[int], Sequence[int]]]:
+        (topic,) = wanted_of(image, version).topics
+        return [(each.error_code, each.replica_nodes, each.isr_nodes) for each in topic.partitions]
+
+    no_leader = ErrorCode.LEADER_NOT_AVAILABLE
+    assert described(0) == [
+        (ErrorCode.REPLICA_NOT_AVAILABLE, (HERE,), (HERE,)),
+        (ErrorCode.NONE, (HERE,), (HERE,)),
+        (no_leader, (), ()),
+    ]
+    assert described(1) == [(0, (down, HERE), (HERE,)), (0, (HERE,), (HERE,)), (no_leader, (down,), (down,))]
 
 
 def test_a_slice_encodes_no_more_than_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +173,7 @@ def test_a_named_topic_of_many_partitions_is_returned_beside_one_that_does_not_e
     response = asyncio.run(awaited(result))
     small = metadata_handler(Images(image))(context(ApiKey.METADATA, 9), MetadataRequest(topics=topics[1:]))
     entries = response.encoded["topics"]
-    large = metadata.describe_topic(image.topics["t001"], image, NOT_ASKED)
+    large = metadata.describe_topic(image.topics["t001"], image, 9, NOT_ASKED)
     assert entries[0] == metadata.EncodedTopic.of(large, 9).data
     assert entries[1:] == asyncio.run(awaited(small)).encoded["topics"]
 

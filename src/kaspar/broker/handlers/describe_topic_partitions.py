@@ -11,7 +11,6 @@ from kaspar.broker.handlers.authorized_operations import AuthorizedOperations
 from kaspar.broker.handlers.slices import Turns
 from kaspar.broker.services import CurrentSettings
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
-from kaspar.metadata.image import NO_LEADER
 from kaspar.metadata.images import ImageSource
 from kaspar.metadata.topic_names import check_topic_name, is_internal
 from kaspar.network.api import HandlerResult, RequestContext
@@ -136,11 +135,10 @@ def _describe(
 def _describe_partition(
     index: int, partition: PartitionImage, image: ClusterImage
 ) -> DescribeTopicPartitionsResponsePartition:
-    leader = image.reachable_leader(partition)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
+        error_code=ErrorCode.NONE,  # also without a leader, unlike in Metadata
         partition_index=index,
-        leader_id=leader,
+        leader_id=image.reachable_leader(partition),
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,

@@ -36,6 +36,7 @@ from kaspar.protocol.messages.metadata import (
 from kaspar.protocol.schema import Message
 
 FIRST_WITH_NULL_FOR_ALL: Final = 1
+FIRST_WITH_REPLICAS_THAT_ARE_DOWN: Final = 1
 FIRST_WITH_ID_ALONE: Final = 12
 NO_CONTROLLER: Final = -1
 ENCODED_AT_ONCE: Final = 200
@@ -78,12 +79,13 @@ class EncodedTopics:
             self._of_topics.pop(name, None)
 
 
-def describe_topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataResponseTopic:
+def describe_topic(topic: TopicImage, image: ClusterImage, version: int, operations: int) -> MetadataResponseTopic:
+    describe = _description_of(version)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=tuple(_describe_partition(index, each, image) for index, each in enumerate(topic.partitions)),
+        partitions=tuple(describe(index, each, image) for index, each in enumerate(topic.partitions)),
         topic_authorized_operations=operations,
     )
 
@@ -99,6 +101,21 @@ def _describe_partition(index: int, partition: PartitionImage, image: ClusterIma
         isr_nodes=partition.isr,
         offline_replicas=image.offline_replicas(partition),
     )
+
+
+def _describe_running(index: int, partition: PartitionImage, image: ClusterImage) -> MetadataResponsePartition:
+    """Without the replicas that are down, which are an error unless there is a greater one."""
+    described = _describe_partition(index, partition, image)
+    replicas, isr = (
+        tuple(replica for replica in each if replica in image.brokers) for each in (partition.replicas, partition.isr)
+    )
+    lacks_some = replicas != partition.replicas or isr != partition.isr
+    code = ErrorCode.REPLICA_NOT_AVAILABLE if lacks_some else ErrorCode.NONE
+    return replace(described, error_code=described.error_code or code, replica_nodes=replicas, isr_nodes=isr)
+
+
+def _description_of(version: int) -> Callable[[int, PartitionImage, ClusterImage], MetadataResponsePartition]:
+    return _describe_running if version < FIRST_WITH_REPLICAS_THAT_ARE_DOWN else _describe_partition
 
 
 class MetadataHandler:
@@ -229,14 +246,15 @@ class MetadataHandler:
 
 def _encode(topic: TopicImage, image: ClusterImage, version: int, operations: int) -> Steps[EncodedTopic]:
     if len(topic.partitions) <= ENCODED_AT_ONCE:
-        return EncodedTopic.of(describe_topic(topic, image, operations), version)
-    entry = describe_topic(replace(topic, partitions=()), image, operations)
+        return EncodedTopic.of(describe_topic(topic, image, version, operations), version)
+    entry = describe_topic(replace(topic, partitions=()), image, version, operations)
     partitions: list[bytes] = []
     codes = Counter({entry.error_code: 1})
+    describe = _description_of(version)
     for index, partition in enumerate(topic.partitions):
         if index and index % ENCODED_AT_ONCE == 0:
             yield
-        described = _describe_partition(index, partition, image)
+        described = describe(index, partition, image)
         partitions.append(codec.write(described, version))
         codes[described.error_code] += 1
     return EncodedTopic(codec.write(entry, version, {"partitions": partitions}), tuple(codes.items()))
