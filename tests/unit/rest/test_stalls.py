@@ -30,20 +30,10 @@ from kaspar.serialization.registry_client import RegistryClient, SchemaText
 from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.subject_names import topic_name
 from kaspar.web.turns import Turns
+from tests.unit.serialization.costly import EXPLODING, NESTED
 
 STALL_S = 0.03
 """A few milliseconds, with room for a slow machine."""
-EXPLODING = json.dumps(
-    {
-        "$id": "http://example.org/a",
-        "anyOf": [
-            {"type": "array", "items": {"$ref": "http://example.org/a"}},
-            {"type": "array", "items": {"$ref": "http://example.org/a"}, "minItems": 0},
-            {"type": "integer"},
-        ],
-    }
-)
-NESTED = b"[" * 40 + b"]" * 40
 ARRAY = '{"type":"array","items":["null",{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}]}'
 LARGE = json.dumps([{"R": {"a": 1}}] * 60_000).encode()
 SMALL = '{"type":"record","name":"S","fields":[{"name":"a","type":"int"}]}'

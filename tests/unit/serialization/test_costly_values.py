@@ -14,18 +14,8 @@ from kaspar.serialization.registry_client import RegisteredSchema, RegistryClien
 from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.value_process import ValueSchema
 from kaspar.serialization.value_processes import ValueProcesses
+from tests.unit.serialization.costly import EXPLODING, NESTED
 
-EXPLODING = json.dumps(
-    {
-        "$id": "http://example.org/a",
-        "anyOf": [
-            {"type": "array", "items": {"$ref": "http://example.org/a"}},
-            {"type": "array", "items": {"$ref": "http://example.org/a"}, "minItems": 0},
-            {"type": "integer"},
-        ],
-    }
-)
-NESTED = b"[" * 40 + b"]" * 40
 LOOKAHEAD = '{"type": "string", "pattern": "^(?=(a|a)*$)(a|aa)*b$"}'
 FEW_MS = 0.05
 """With room for a machine that is busy."""
