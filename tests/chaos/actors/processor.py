@@ -115,7 +115,14 @@ class Processor:
             self.producer.begin_transaction()
             self.transaction += 1
         derived = Derived(self.settings.actor, self.transaction, topic, partition, offset, value.decode())
-        self.producer.produce(self.settings.target, derived.text().encode(), partition=partition)
+        try:
+            self.producer.produce(self.settings.target, derived.text().encode(), partition=partition)
+        except KafkaException as exception:
+            # A record before this one was not delivered: librdkafka takes no more until the transaction is aborted.
+            if exception.args[0].name() != "_STATE" or not self.positions:
+                raise
+            self.abort()
+            return
         self.positions[where] = self.expected[where] = offset + 1
 
     def finish(self, commit: bool = True) -> None:
