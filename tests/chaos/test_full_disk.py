@@ -6,8 +6,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, Message, Producer
 
 from kaspar.base.errors import ErrorCode
+from kaspar.records import iter_headers
 from tests.chaos.conftest import StartBroker
 from tests.chaos.mounts import free_bytes, small_disk
 from tests.peers.missing import unless_missing
@@ -17,6 +19,7 @@ from tests.peers.raw_client import RawClient
 TOPIC = "orders"
 OTHER = "other"
 VALUE_BYTES = 50_000
+REFUSED = 'kafka_network_requestmetrics_errors_total{request="Produce",error="KAFKA_STORAGE_ERROR"}'
 
 
 @pytest.fixture
@@ -120,3 +123,49 @@ def test_topics_made_on_a_full_disk_take_records_when_there_is_space(broker: Obs
         filler.unlink()
         for name in names:
             wait_until(lambda name=name: client.produce(name, [b"x"]).error_code == 0, f"{name} takes records")  # type: ignore[misc]
+
+
+def test_a_producer_with_several_batches_in_flight_stays_in_its_epoch(broker: ObservedBroker, disk: Path) -> None:
+    """librdkafka responds to OUT_OF_ORDER_SEQUENCE_NUMBER with a new epoch, in which it repeats as new what it does not
+    know to be stored, in any partition.
+    """
+    filler = disk / "filler"
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            **broker.clients,
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "batch.num.messages": 1,  # up to five requests are in flight
+            "retry.backoff.ms": 10,
+            "retry.backoff.max.ms": 50,
+        }
+    )
+    failed: list[KafkaError] = []
+    delivered: list[int] = []
+
+    def on_delivery(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failed.append(error)
+        else:
+            delivered.append(message.offset() or 0)
+
+    def send(count: int) -> None:
+        for number in range(count):
+            producer.produce(TOPIC, f"{number:05}".encode() * 2000, partition=0, on_delivery=on_delivery)
+
+    with broker.client() as client:
+        assert client.create_topic(TOPIC) == 0
+        send(20)
+        assert producer.flush(30) == 0
+        with filler.open("wb") as file:
+            file.write(bytes(free_bytes(disk)))
+        send(200)
+        wait_until(lambda: broker.metrics().get(REFUSED, 0) > 10, "requests are refused, and their retries too")
+        filler.unlink()
+        assert producer.flush(60) == 0
+        assert failed == []
+        assert delivered == list(range(220))
+        assert len(client.read_values(TOPIC)) == 220
+    data = broker.segment_files(TOPIC)[0].read_bytes()
+    assert {header.producer_epoch for _, header in iter_headers(memoryview(data), 0, len(data))} == {0}

@@ -160,9 +160,13 @@ class Partition:
         if state.role is not _LEADER:
             raise self.why_not_leader()
         log = self.log
-        if acks_all and state.min_insync_replicas > 1:
-            state.check_in_sync()
-        appended = log.append_as_leader(batch, leader_epoch=state.leadership.leader_epoch, now_ms=now_ms)
+        try:
+            if acks_all and state.min_insync_replicas > 1:
+                state.check_in_sync()
+            appended = log.append_as_leader(batch, leader_epoch=state.leadership.leader_epoch, now_ms=now_ms)
+        except Refused as reason:
+            log.producers.refused(batch.producer_id, batch.producer_epoch, batch.base_sequence, reason)
+            raise
         if not appended.duplicate:
             size = batch.end - batch.start
             self._uncommitted_bytes += size

@@ -27,8 +27,8 @@ STORAGE_ALERTS: Final = Group(
             "15m",
             Severity.WARNING,
             "{{ $labels.logDirectory }} of {{ $labels.instance }} will be full within a day",
-            "At the rate of the last hour the disk will be full within 24 hours. A full disk takes the directory "
-            "offline.",
+            "At the rate of the last hour the disk will be full within 24 hours. A full disk rejects all records until "
+            "there is space.",
             "Shorten the retention of the largest topics, move replicas, or add space.",
             _PER_DIRECTORY,
         ),
@@ -38,7 +38,7 @@ STORAGE_ALERTS: Final = Group(
             "5m",
             Severity.CRITICAL,
             "{{ $labels.logDirectory }} of {{ $labels.instance }} has less than 10 % left",
-            "A full disk takes the directory offline.",
+            "A full disk rejects all records until there is space.",
             "Shorten the retention of the largest topics, move replicas, or add space.",
             _PER_DIRECTORY,
         ),

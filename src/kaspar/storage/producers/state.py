@@ -8,6 +8,7 @@ Kafka 4's (ProducerAppendInfo):
 - within an epoch the first sequence must follow the last one (after 2^31-1 comes 0);
 - a new epoch begins with sequence 0; an older epoch is INVALID_PRODUCER_EPOCH;
 - a producer id that is not known (new, expired, or its records are deleted) may begin with any sequence;
+- a batch that skips one refused just now gets the same error as that one (storage/producers/refusals.py);
 - a transactional batch belongs to a transaction that is open here, or that its coordinator has confirmed since the
   last marker (storage/producers/verification.py).
 
@@ -31,6 +32,7 @@ from kaspar.storage.producers.entry import (
     BatchMetadata,
     ProducerEntry,
 )
+from kaspar.storage.producers.refusals import RETRIED_HERE, Refusals
 from kaspar.storage.producers.verification import Verification, Verifications
 from kaspar.storage.segments.transaction_index import AbortedTransaction
 
@@ -61,6 +63,7 @@ class ProducerState:
     __slots__ = (
         "_generation",
         "_ongoing",
+        "_refusals",
         "_verifications",
         "decided",
         "entries",
@@ -78,6 +81,7 @@ class ProducerState:
         self.decided: dict[int, int] = {}
         """First offset of a decided transaction -> the offset of its marker, which is above the high watermark."""
         self._verifications = Verifications()
+        self._refusals = Refusals()
         self.first_unstable_offset: int | None = None
 
     # Batches
@@ -90,6 +94,7 @@ class ProducerState:
             return self._check_transactional(producer_id, epoch, base_sequence, offset_delta, offset)
         entry = self.entries.get(producer_id)
         if entry is None:
+            self._check_skips_none(producer_id, epoch, base_sequence)
             return None
         if epoch == entry.producer_epoch:
             batches = entry.batches
@@ -98,7 +103,7 @@ class ProducerState:
                 repeated = entry.repeated(base_sequence, offset_delta)
                 if repeated is not None:
                     return repeated
-                raise self._out_of_order(producer_id, offset, base_sequence, f"{last} (current end seq. number)")
+                raise self._out_of_order(producer_id, epoch, offset, base_sequence, f"{last} (current end seq. number)")
         else:
             self._check_epoch(entry, epoch, base_sequence, offset)
         if entry.current_txn_first_offset >= 0:
@@ -126,13 +131,20 @@ class ProducerState:
             if has_sequence:
                 self._check_verified_sequence(verification, entry, producer_id, base_sequence, offset)
         if entry is None:
+            if has_sequence:
+                self._check_skips_none(producer_id, epoch, base_sequence)
             return None
         if epoch != entry.producer_epoch:
             self._check_epoch(entry, epoch, base_sequence if has_sequence else 0, offset)
         elif has_sequence and not entry.is_followed_by(base_sequence):
             expected = f"{entry.last_sequence} (current end seq. number)"
-            raise self._out_of_order(producer_id, offset, base_sequence, expected)
+            raise self._out_of_order(producer_id, epoch, offset, base_sequence, expected)
         return None
+
+    def _check_skips_none(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """Refused if the first batch of a producer was refused, and this is a later one."""
+        if self._refusals and (reason := self._refusals.reason_before(producer_id, epoch, base_sequence)) is not None:
+            raise reason
 
     def _check_verified_sequence(
         self,
@@ -144,10 +156,11 @@ class ProducerState:
     ) -> None:
         """The first batch of a transaction here. It must not overtake an earlier one that was refused meanwhile."""
         if verification.bumps_epoch and base_sequence != 0 and (entry is None or not entry.batches):
-            raise self._out_of_order(producer_id, offset, base_sequence, "0 (expected from an unknown producer)")
+            expected = "0 (expected from an unknown producer)"
+            raise self._out_of_order(producer_id, verification.epoch, offset, base_sequence, expected)
         if base_sequence > verification.lowest_sequence:
             earliest = f"{verification.lowest_sequence} (earliest seen sequence)"
-            raise self._out_of_order(producer_id, offset, base_sequence, earliest)
+            raise self._out_of_order(producer_id, verification.epoch, offset, base_sequence, earliest)
 
     def _check_epoch(self, entry: ProducerEntry, epoch: int, base_sequence: int, offset: int) -> None:
         """For an epoch other than the last seen one."""
@@ -159,7 +172,12 @@ class ProducerState:
             )
         if base_sequence != 0 and entry.producer_epoch != NO_EPOCH:
             expected = f"0 (expected at the new epoch {epoch}, after {entry.producer_epoch})"
-            raise self._out_of_order(entry.producer_id, offset, base_sequence, expected)
+            raise self._out_of_order(entry.producer_id, epoch, offset, base_sequence, expected)
+
+    def refused(self, producer_id: int, epoch: int, base_sequence: int, reason: Refused) -> None:
+        """A batch was not written, for whatever reason."""
+        if reason.code in RETRIED_HERE and base_sequence >= 0:
+            self._refusals.add(producer_id, epoch, base_sequence, reason)
 
     def remember(
         self,
@@ -172,6 +190,8 @@ class ProducerState:
         transactional: bool,
     ) -> None:
         """A data batch was written to the log."""
+        if self._refusals:
+            self._refusals.accepted(producer_id)
         entry = self._entry_to_change(producer_id, epoch)
         last_sequence = NO_SEQUENCE if base_sequence < 0 else (base_sequence + offset_delta) & LAST_SEQUENCE
         entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
@@ -357,6 +377,7 @@ class ProducerState:
         self._ongoing = {}
         self.decided = {}
         self._verifications = Verifications()
+        self._refusals.clear()
         self.first_unstable_offset = None
 
     def taken(self) -> list[ProducerEntry]:
@@ -372,6 +393,7 @@ class ProducerState:
         timestamp of its last batch is known, which is the producer's own; it is compared with the patient clock.
         """
         self._verifications.expire(now.steady_ms, expiration_ms)
+        self._refusals.clear()  # they matter for as long as a batch is in flight: a retry that is refused adds another
         ids = list(self.entries)
         step = at_most or max(1, len(ids))
         for first in range(0, max(1, len(ids)), step):
@@ -391,8 +413,8 @@ class ProducerState:
         del self.entries[producer_id]
         return True
 
-    def _out_of_order(self, producer_id: int, offset: int, sequence: int, expected: str) -> Refused:
-        return Refused(
+    def _out_of_order(self, producer_id: int, epoch: int, offset: int, sequence: int, expected: str) -> Refused:
+        return self._refusals.reason_before(producer_id, epoch, sequence) or Refused(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Out of order sequence number for producer {producer_id} at offset {offset} in partition "
             f"{self.topic_partition}: {sequence} (incoming seq. number), {expected}",
