@@ -23,6 +23,7 @@ How a topic is created and deleted:
 import asyncio
 import contextlib
 import functools
+import itertools
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -266,7 +267,8 @@ class ControllerShell:
     async def _decide(self, event: ControllerEvent[Any]) -> Decision[Any]:
         """In a thread if there are many partitions: images never change, and there is one decision at a time."""
         decide = functools.partial(self._controller.decide, self.image, event)
-        if sum(len(topic.partitions) for topic in self.image.topics.values()) <= DECIDED_INLINE_PARTITIONS:
+        counts = itertools.accumulate(len(topic.partitions) for topic in self.image.topics.values())
+        if all(count <= DECIDED_INLINE_PARTITIONS for count in counts):  # stops at the limit: topics may be very many
             return decide()
         return await asyncio.get_running_loop().run_in_executor(self._deciding, decide)
 
