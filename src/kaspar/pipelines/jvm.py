@@ -3,7 +3,8 @@
 import contextlib
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kaspar.base.processes import ProcessId
 
@@ -45,6 +46,48 @@ class Jvm:
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_S)
+
+
+class _SignalHandler:
+    """A sun.misc.SignalHandler that the JVM calls, in a thread of its own."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+
+    def handle(self, number: Any) -> None:
+        self._action()
+
+    class Java:
+        implements: ClassVar = ["sun.misc.SignalHandler"]
+
+
+@contextlib.contextmanager
+def stopped_by_signals_to_jvm(stop: Callable[[], None]) -> Iterator[None]:
+    """Under spark-submit a SIGTERM is sent to the JVM, which would exit at once, in the middle of a batch, and leave
+    this process behind. Instead it calls `stop`, in a thread of py4j, and exits after this process. Ctrl-C reaches both
+    processes; the JVM ignores it, as it does when this process has started it. In that case nothing is changed."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway: Any = SparkContext._gateway
+    if getattr(gateway, "proc", None) is not None:
+        yield
+        return
+    ensure_callback_server_started(gateway)
+    java = gateway.jvm.sun.misc
+    earlier = [
+        (each, java.Signal.handle(each, handler))
+        for each, handler in (
+            (java.Signal("TERM"), _SignalHandler(stop)),
+            (java.Signal("INT"), java.SignalHandler.SIG_IGN),
+        )
+    ]
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # a JVM that is gone
+            for each, handler in earlier:
+                java.Signal.handle(each, handler)
 
 
 def how_it_ended(exit_code: int) -> str:

@@ -49,7 +49,7 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     """Make a session, run the pipeline until SIGINT or SIGTERM, and end the session."""
     from pyspark import SparkContext
 
-    from kaspar.pipelines.jvm import Jvm
+    from kaspar.pipelines.jvm import Jvm, stopped_by_signals_to_jvm
     from kaspar.spark.running.sessions import end
 
     figures = Figures(pipeline)
@@ -66,7 +66,11 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     try:
         if page is not None:
             page.start()
-        with _stopped_by_signals(stop), _shown(figures, out or sys.stderr):  # again: PySpark has set its own handler
+        with (
+            _stopped_by_signals(stop),  # again: PySpark has set its own handler
+            stopped_by_signals_to_jvm(stop.set),
+            _shown(figures, out or sys.stderr),
+        ):
             PipelineRunner(pipeline, stop=stop, report=figures.change, lost=jvm.problem).run(session)
     finally:
         if page is not None:

@@ -11,11 +11,10 @@ import pytest
 
 from kaspar.base.errors import KasparError
 from kaspar.records import Record
-from kaspar.spark.running.standalone import Cluster, ClusterPlan, start, stop
+from kaspar.spark.running.standalone import Cluster
 from kaspar.streams.stores.byte_store import Row
 from kaspar.streams.stores.disk.ensure import ensure
 from tests.peers.kaspar import KasparProcess
-from tests.peers.wire import free_port
 from tests.spark.chaos.processes import Program
 from tests.spark.programs.repeated_batches_program import DISTURBED, FATAL, RUNS, UNDECIDED, WINDOW_MS, topology
 from tests.spark.topics import Message, Stored, Topics
@@ -26,14 +25,6 @@ BATCH_SIZE = 200
 SECONDS = 250
 OUTPUTS = ("results", "windows")
 STORES = ("sums", "counts")
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Its worker has room for two executors."""
-    (folder := tmp_path / "cluster").mkdir()
-    yield start(ClusterPlan(folder=folder, workers=1, cores=2, memory="1g", port=free_port()))
-    stop(folder)
 
 
 @pytest.mark.timeout(SECONDS + 50)
