@@ -124,6 +124,12 @@ def test_internal_topics_have_the_prefix_of_the_application_and_a_known_ending()
     assert internal_topics.inferred("app", [*internal, *others], {"app-own-changelog"}) == internal
 
 
+def test_internal_topics_of_an_application_with_a_longer_name_are_not_those_of_this_one() -> None:
+    topics = ["app-s-changelog", "app-2-s-changelog", "app-3-s-changelog"]
+    assert internal_topics.of_others("app", topics, ["app", "app-2", "other"]) == ["app-2-s-changelog"]
+    assert internal_topics.of_others("app-2", topics[1:2], ["app", "app-2"]) == []
+
+
 def test_specified_internal_topics_must_be_inferred() -> None:
     assert internal_topics.chosen([], ["a", "b"]) == ["a", "b"]
     assert internal_topics.chosen(["b"], ["a", "b"]) == ["b"]

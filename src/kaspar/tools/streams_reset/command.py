@@ -8,7 +8,7 @@ from typing import Final
 from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.client.admin.deletion import delete_topics
 from kaspar.client.admin.group_members import describe_group_members, remove_group_members
-from kaspar.client.admin.groups import GroupMember
+from kaspar.client.admin.groups import GroupMember, list_groups
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
 from kaspar.tools.client_config import add_command_config
@@ -140,7 +140,14 @@ def _described(member: GroupMember) -> str:
 def _delete_internal_topics(admin: Admin, options: argparse.Namespace, existing: Collection[str]) -> None:
     specified = options.internal_topics
     own = {*options.input_topics, *options.intermediate_topics}
-    topics = internal_topics.chosen(specified, internal_topics.inferred(options.application_id, existing, own))
+    found = internal_topics.inferred(options.application_id, existing, own)
+    if not specified:
+        groups = [group.group_id for group in list_groups(admin)]
+        kept = internal_topics.of_others(options.application_id, found, groups)
+        if kept:
+            print(f"Keeping topics of other applications {shown(kept)}; to delete them use --internal-topics")
+        found = [topic for topic in found if topic not in kept]
+    topics = internal_topics.chosen(specified, found)
     print(f"Deleting {'specified' if specified else 'inferred'} internal topics {shown(topics)}")
     if not options.dry_run:
         _delete(admin, topics)

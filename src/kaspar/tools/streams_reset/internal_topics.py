@@ -1,4 +1,9 @@
-"""Which topics an application has created for itself, by their names (StreamsResetter.matchesInternalTopicFormat)."""
+"""Which topics an application has created for itself, by their names (StreamsResetter.matchesInternalTopicFormat).
+
+`word-count-2-counts-changelog` may be a topic of `word-count` or of `word-count-2`. Kafka's tool deletes it for both.
+Here it belongs to `word-count-2` if a group of that name exists, so that resetting one version of a program leaves the
+state of another one alone.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -22,6 +27,12 @@ def inferred(application_id: str, existing: Iterable[str], own: Collection[str])
         for topic in existing
         if topic not in own and topic.startswith(f"{application_id}-") and _has_internal_name(topic)
     ]
+
+
+def of_others(application_id: str, topics: Iterable[str], groups: Iterable[str]) -> list[str]:
+    """Those of these topics that rather belong to another application, whose group has a longer name."""
+    others = tuple(f"{group}-" for group in groups if group.startswith(f"{application_id}-"))
+    return [topic for topic in topics if topic.startswith(others)]
 
 
 def chosen(specified: Sequence[str], found: Sequence[str]) -> Sequence[str]:
