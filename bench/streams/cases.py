@@ -1,15 +1,17 @@
 """The cases: a program, its load, and whom it is compared with."""
 
 import itertools
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.rows import Better, Row
 from bench.sides import kaspar as our_broker
-from bench.streams.load import PARTITIONS, WORDS_OF_A_LINE, Batches, Load
-from bench.streams.programs import FAUST, KAFKA_STREAMS, OURS, QUIX, Side, running
+from bench.streams.load import KEYS, PARTITIONS, WORDS_OF_A_LINE, Batches, Load
+from bench.streams.programs import FAUST, KAFKA_STREAMS, OURS, QUIX, Side, running, state_folder
 from bench.topics import Topics
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
@@ -17,35 +19,66 @@ _MOST_SECONDS = 600.0
 _NAMES = 10_000
 _RATE = 50
 _WARM_UP_SECONDS = 60.0
-_MEASURED_SECONDS = 30.0
+_MEASURED_SECONDS = 20.0
+_STATE_KEYS = 1_000_000
+_BLOCK_BYTES = 512  # of st_blocks: LMDB's files have holes
+_MB = 1_000_000
 _numbers = itertools.count()
 
 
-class Case:
-    """Measures its rows for one side at a time, each on a broker of its own."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A program of one side, on a broker of its own."""
 
-    def __init__(self, sides: tuple[Side, Side], row: Row, program: str, guarantee: str) -> None:
-        self.name = row.name
-        self.rows: tuple[Row, ...] = (row,)
+    side: Side
+    program: str
+    guarantee: str
+    load: Load
+    bootstrap: str
+    application: str
+    folder: Path
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """May be started again, with its state."""
+        with running(
+            self.side, self.program, self.bootstrap, self.application, self.guarantee, self.folder
+        ) as self.load.check:
+            yield
+
+    def process(self, batches: Batches) -> None:
+        self.load.send(batches)
+        self.wait()
+
+    def wait(self) -> None:
+        self.load.wait_until_processed(self.application, {"lines"}, _MOST_SECONDS)
+
+    @property
+    def state(self) -> Path:
+        return state_folder(self.side, self.folder, self.application)
+
+
+class Case:
+    """Measures its rows for one side at a time."""
+
+    def __init__(self, sides: tuple[Side, Side], rows: tuple[Row, ...], program: str, guarantee: str) -> None:
+        self.name = rows[0].name
+        self.rows = rows
         self.sides = sides
         self.program = program
         self.guarantee = guarantee
 
     def measure(self, folder: Path, side: Side, scale: float) -> Mapping[str, float]:
         number = next(_numbers)
-        application = f"bench{number}"
+        own = folder / f"program{number}"
         with _topics(folder / f"broker{number}") as bootstrap:
-            load = Load(bootstrap)
-            self.prepare(load)
-            own = folder / f"program{number}"
-            with running(side, self.program, bootstrap, application, self.guarantee, own) as check:
-                load.check = check
-                return {self.name: self.value(load, application, scale)}
+            run = Run(side, self.program, self.guarantee, Load(bootstrap), bootstrap, f"bench{number}", own)
+            values = self.values(run, scale)
+        shutil.rmtree(own)
+        return dict(zip((row.name for row in self.rows), values, strict=True))
 
-    def prepare(self, load: Load) -> None:
-        """What the topics have before the program starts."""
-
-    def value(self, load: Load, application: str, scale: float) -> float:
+    def values(self, run: Run, scale: float) -> tuple[float, ...]:
+        """Of its rows."""
         raise NotImplementedError
 
 
@@ -53,38 +86,61 @@ class Throughput(Case):
     """Records a second of a warm program. The first records, which warm it up, are processed before the clock runs."""
 
     def __init__(self, sides: tuple[Side, Side], row: Row, program: str, *, records: int, distinct: int = 0) -> None:
-        super().__init__(sides, row, program, EXACTLY_ONCE)
+        super().__init__(sides, (row,), program, EXACTLY_ONCE)
         self.records = records
         self.distinct = distinct
 
-    def prepare(self, load: Load) -> None:
+    def values(self, run: Run, scale: float) -> tuple[float, ...]:
         if self.program == "table_join":
-            load.send(load.batches("names", ((f"key{number}", f"name{number}") for number in range(_NAMES))))
-
-    def value(self, load: Load, application: str, scale: float) -> float:
+            names = ((f"key{number}", f"name{number}") for number in range(_NAMES))
+            run.load.send(run.load.batches("names", names))
         count = max(100, int(self.records * scale))
-        first, measured = (load.batches("lines", self._records(load, each)) for each in (count // 2, count))
-        _process(load, application, first)
-        began = time.monotonic()
-        _process(load, application, measured)
-        per_record = WORDS_OF_A_LINE if self.program == "word_count" else 1
-        return count * per_record / (time.monotonic() - began)
+        with run.started():
+            first, measured = (run.load.batches("lines", self._records(run.load, each)) for each in (count // 2, count))
+            run.process(first)
+            began = time.monotonic()
+            run.process(measured)
+            per_record = WORDS_OF_A_LINE if self.program == "word_count" else 1
+            return (count * per_record / (time.monotonic() - began),)
 
     def _records(self, load: Load, count: int) -> Iterator[tuple[str, str]]:
         return load.lines(count, self.distinct) if self.program == "word_count" else load.events(count)
 
 
+class LargeState(Case):
+    """A count by keys with a store that has all of them before the clock runs: records a second of random keys, the
+    files of the state, and how long a restarted program takes until it has processed new records: with these files, and
+    without, when it restores them from the changelog."""
+
+    def values(self, run: Run, scale: float) -> tuple[float, ...]:
+        keys = int(_STATE_KEYS * scale)
+        with run.started():
+            run.process(run.load.batches("lines", run.load.events(keys, keys)))
+            measured = run.load.batches("lines", run.load.random_events(keys, keys))
+            began = time.monotonic()
+            run.process(measured)
+            rate = keys / (time.monotonic() - began)
+        used = sum(each.stat().st_blocks * _BLOCK_BYTES for each in run.state.rglob("*")) / _MB
+        restarted = self._restart_s(run, keys)
+        shutil.rmtree(run.state)
+        return rate, used, restarted, self._restart_s(run, keys)
+
+    @staticmethod
+    def _restart_s(run: Run, keys: int) -> float:
+        run.load.send(run.load.batches("lines", run.load.random_events(KEYS, keys)))
+        began = time.monotonic()
+        with run.started():
+            run.wait()
+            return time.monotonic() - began
+
+
 class Latency(Case):
     """The median time until the result of a record can be read, at a low rate, after a minute."""
 
-    def value(self, load: Load, application: str, scale: float) -> float:
-        _process(load, application, load.batches("lines", load.events(100)))
-        return load.latencies(_RATE, _WARM_UP_SECONDS * min(1.0, 2 * scale), _MEASURED_SECONDS)
-
-
-def _process(load: Load, application: str, batches: Batches) -> None:
-    load.send(batches)
-    load.wait_until_processed(application, {"lines"}, _MOST_SECONDS)
+    def values(self, run: Run, scale: float) -> tuple[float, ...]:
+        with run.started():
+            run.process(run.load.batches("lines", run.load.events(100)))
+            return (run.load.latencies(_RATE, _WARM_UP_SECONDS * min(1.0, 2 * scale), _MEASURED_SECONDS),)
 
 
 @contextmanager
@@ -102,7 +158,7 @@ def _topics(folder: Path) -> Iterator[str]:
 
 
 def all_cases() -> list[Case]:
-    return [*_beside_kafka_streams(), *_beside_others(), *_latencies()]
+    return [*_beside_kafka_streams(), _large_state(), *_beside_others(), *_latencies()]
 
 
 def _row(name: str, title: str, section: str, goal: float | None) -> Row:
@@ -122,6 +178,17 @@ def _beside_kafka_streams() -> Iterator[Case]:
     yield Throughput(sides, joined, "table_join", records=2_000_000)
 
 
+def _large_state() -> Case:
+    section = "State of a million keys, beside Kafka Streams, exactly_once_v2, every update emitted"
+    rows = (
+        _row("state_1m", "count of random keys", section, None),
+        Row("state_1m_files", "files of the state", section, "MB", Better.LESS),
+        Row("state_1m_restart", "restart until new records are processed", section, "s", Better.LESS),
+        Row("state_1m_restore", "the same, without the files: restored from the changelog", section, "s", Better.LESS),
+    )
+    return LargeState((OURS, KAFKA_STREAMS), rows, "key_count", EXACTLY_ONCE)
+
+
 def _beside_others() -> Iterator[Case]:
     loads = ((QUIX, "quix", 5.0, 40_000), (FAUST, "faust", 2.0, 4_000))  # lines that take each about a minute
     for side, name, goal, lines in loads:
@@ -133,4 +200,4 @@ def _latencies() -> Iterator[Case]:
     section = f"Windowed count at {_RATE} records/s, from the record to its result"
     for guarantee, goal in ((AT_LEAST_ONCE, 200.0), (EXACTLY_ONCE, 300.0)):
         row = Row(f"latency_{guarantee}", f"p50, {guarantee}", section, "ms", Better.LESS, goal, goal_is_value=True)
-        yield Latency((OURS, KAFKA_STREAMS), row, "windowed_count", guarantee)
+        yield Latency((OURS, KAFKA_STREAMS), (row,), "windowed_count", guarantee)

@@ -52,9 +52,13 @@ class Load:
         for number in range(count):
             yield str(number), " ".join(choose(words, k=WORDS_OF_A_LINE))
 
-    def events(self, count: int) -> Iterator[tuple[str, str]]:
-        """Events of a thousand keys, one after the other."""
-        keys = itertools.cycle([f"key{number}" for number in range(KEYS)])
+    def random_events(self, count: int, distinct_keys: int) -> Iterator[tuple[str, str]]:
+        for _ in range(count):
+            yield f"key{self._random.randrange(distinct_keys)}", "event"
+
+    def events(self, count: int, distinct_keys: int = KEYS) -> Iterator[tuple[str, str]]:
+        """Events of so many keys, one after the other."""
+        keys = itertools.cycle([f"key{number}" for number in range(distinct_keys)])
         for _, key in zip(range(count), keys, strict=False):
             yield key, "event"
 

@@ -12,6 +12,12 @@ def word_count() -> Topology:
     return builder.build()
 
 
+def key_count() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("lines").group_by_key().count("counts").to_stream().to("results")
+    return builder.build()
+
+
 def windowed_count() -> Topology:
     builder = StreamsBuilder()
     events = builder.stream("lines").group_by_key()
@@ -35,8 +41,8 @@ def main() -> None:
         "state.dir": folder,
         "default.value.serde": serdes.text(),
     }
-    topology = {"word_count": word_count, "windowed_count": windowed_count, "table_join": table_join}[program]()
-    KafkaStreams(topology, settings).run()
+    topologies = {each.__name__: each for each in (word_count, key_count, windowed_count, table_join)}
+    KafkaStreams(topologies[program](), settings).run()
 
 
 if __name__ == "__main__":

@@ -68,12 +68,18 @@ def versions() -> str:
     return ", ".join(f"{package} {version}" for package, version in _VERSIONS.items())
 
 
+def state_folder(side: Side, folder: Path, application: str) -> Path:
+    """The files of the stores, in the folder of a program: all that Kafka Streams has there, of ours not the
+    checkpoints."""
+    return folder / "state" / application / "state" if side is OURS else folder / "state"
+
+
 @contextmanager
 def running(
     side: Side, program: str, bootstrap: str, application: str, guarantee: str, folder: Path
 ) -> Iterator[Callable[[], None]]:
     """Runs a program. Yields what raises LoadError if it has ended."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     log = folder / "program.log"
     command = [*side.command(), program, bootstrap, application, guarantee, folder / "state"]
     environment = os.environ | {"PYTHONPATH": str(_ROOT) if side is OURS else ""}

@@ -26,9 +26,12 @@ public final class KafkaStreamsPrograms {
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
         settings.put("auto.offset.reset", "earliest");
+        // Otherwise a restarted program waits until the session of the stopped one has expired.
+        settings.put(StreamsConfig.mainConsumerPrefix("internal.leave.group.on.close"), true);
         StreamsBuilder builder = new StreamsBuilder();
         switch (arguments[0]) {
             case "word_count" -> wordCount(builder);
+            case "key_count" -> keyCount(builder);
             case "windowed_count" -> windowedCount(builder);
             case "table_join" -> tableJoin(builder);
             default -> throw new IllegalArgumentException(arguments[0]);
@@ -47,6 +50,14 @@ public final class KafkaStreamsPrograms {
         builder.<String, String>stream("lines")
             .flatMapValues(line -> Arrays.asList(line.split(" ")))
             .groupBy((key, word) -> word)
+            .count(Materialized.as("counts"))
+            .toStream()
+            .to("results", Produced.with(Serdes.String(), Serdes.Long()));
+    }
+
+    private static void keyCount(StreamsBuilder builder) {
+        builder.<String, String>stream("lines")
+            .groupByKey()
             .count(Materialized.as("counts"))
             .toStream()
             .to("results", Produced.with(Serdes.String(), Serdes.Long()));
