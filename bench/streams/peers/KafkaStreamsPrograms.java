@@ -3,6 +3,7 @@ import java.util.Arrays;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -26,8 +27,6 @@ public final class KafkaStreamsPrograms {
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
         settings.put("auto.offset.reset", "earliest");
-        // Otherwise a restarted program waits until the session of the stopped one has expired.
-        settings.put(StreamsConfig.mainConsumerPrefix("internal.leave.group.on.close"), true);
         StreamsBuilder builder = new StreamsBuilder();
         switch (arguments[0]) {
             case "word_count" -> wordCount(builder);
@@ -39,7 +38,9 @@ public final class KafkaStreamsPrograms {
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);
         CountDownLatch ended = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            streams.close(Duration.ofSeconds(10));
+            // Otherwise a restarted program waits until the session of the stopped one has expired.
+            streams.close(CloseOptions.timeout(Duration.ofSeconds(10))
+                .withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP));
             ended.countDown();
         }));
         streams.start();
