@@ -4,6 +4,7 @@
     GET /stores/NAME                               one store, and how many entries it has
     GET /stores/NAME/keys/KEY                      the value of a key
     GET /stores/NAME/range?from=A&to=B&limit=100   keys and values between two keys, both inclusive
+    GET /stores/NAME/range?after=A&to=B&limit=100  those behind a key, such as the last one of an earlier response
     GET /stores/NAME/windows/KEY?from=MS&to=MS     the windows or sessions of a key
     GET /stores/NAME/windows?from=MS&to=MS&limit=100     those of all keys, or from first_key= to last_key=
 
@@ -98,7 +99,13 @@ def _get(store: LocalStore, request: "Request") -> Any:
 
 def _range(store: LocalStore, request: "Request") -> Any:
     _refuse_windows(store)
-    rows = itertools.islice(store.range(*_bounds(store, request, "from", "to")), _limit(request))
+    first, last, after = _bounds(store, request, "from", "to", "after")
+    if first is not None and after is not None:
+        raise BadRequest("from and after cannot be used together.")
+    found = store.range(first if after is None else after, last)
+    if after is not None:
+        found = itertools.dropwhile(lambda row: row[0] == after, found)
+    rows = itertools.islice(found, _limit(request))
     return [{"key": _shown(key), **_value(value)} for key, value in rows]
 
 

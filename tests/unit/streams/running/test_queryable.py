@@ -93,5 +93,36 @@ def test_windows_of_a_range_of_keys(windows: Any, tmp_path: Path) -> None:
         page.stop()
 
 
+def test_range_is_read_page_by_page(tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    builder.stream("clicks").group_by_key().count("counts")
+    runtime = Runtime(builder.build(), tmp_path, partitions=2)
+    keys = [f"key{number:02}" for number in range(25)]
+    runtime.run(source_rows("clicks", [(key.encode(), b"x", 0) for key in keys]))
+    config = StreamsConfig.of({"application.id": "app", "bootstrap.servers": "nowhere:1"})
+    (plan,) = builder.build().sub_topologies
+    store = LocalStore("counts", plan, config, runtime.versions, tmp_path, 2)
+    page = PageServer(lambda: make_app(lambda: {"counts": store}), host="127.0.0.1", port=0)
+    page.start()
+
+    def get(query: str) -> list[str]:
+        url = f"http://127.0.0.1:{page.port}/stores/counts/range?limit=10&to=key22{query}"
+        with urllib.request.urlopen(url, timeout=30) as response:
+            return [each["key"] for each in json.load(response)]
+
+    try:
+        assert get("") == keys[:10]
+        assert get("&after=key09") == keys[10:20]
+        assert get("&after=key19") == keys[20:23]
+        assert get("&after=key22") == []
+        assert get("&after=key195") == keys[20:23], "a key that was deleted meanwhile"
+    finally:
+        page.stop()
+
+
+def test_range_begins_at_one_key(refusal: Refusal) -> None:
+    assert refusal("/stores/counts/range?from=a&after=b") == (400, "from and after cannot be used together.")
+
+
 def test_unknown_store_is_not_found(refusal: Refusal) -> None:
     assert refusal("/stores/count") == (404, "Unknown store count: GET /stores lists them.")
