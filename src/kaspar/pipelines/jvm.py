@@ -73,7 +73,7 @@ def stopped_by_signals_to_jvm(stop: Callable[[], None]) -> Iterator[None]:
     if getattr(gateway, "proc", None) is not None:
         yield
         return
-    ensure_callback_server_started(gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # comes without types
     java = gateway.jvm.sun.misc
     earlier = [
         (each, java.Signal.handle(each, handler))

@@ -57,8 +57,9 @@ def test_second_version_runs_beside_the_first_and_replaces_it(
             both = {"be": 2, "or": 1, "not": 2, "to": 1, "now": 1}
             old.wait_for(lambda: counts(topics, results) == both, "the first version goes on")
             new.wait_for(lambda: counts(topics, new_results) == {"not": 2, "now": 1}, "and so does the second")
-            for name in (FIRST, SECOND):
-                new.wait_for(lambda name=name: processed(broker, name, lines) == 3, f"the group {name} has its offsets")
+            new.wait_for(
+                lambda: all(processed(broker, name, lines) == 3 for name in (FIRST, SECOND)), "both groups have offsets"
+            )
             assert changelogs(broker) == {f"{name}-{store}-changelog" for name, store in STORES.items()}
             assert len(topics.read(results)) == 7, "the first version has written each update once"
             assert {each.name for each in tmp_path.iterdir()} == {FIRST, SECOND}
