@@ -32,18 +32,23 @@ class Ledger:
 
     idempotent: frozenset[str] = frozenset()
     acknowledged: dict[Place, bytes] = field(default_factory=dict)
+    without_offset: set[tuple[int, bytes]] = field(default_factory=set)  # partition and value
     conflicts: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def acknowledge(self, partition: int, offset: int, value: bytes) -> None:
+    def acknowledge(self, partition: int, offset: int | None, value: bytes) -> None:
+        """librdkafka has no offset for a batch whose acknowledgement a later batch's one implies."""
         with self._lock:
+            if offset is None:
+                self.without_offset.add((partition, value))
+                return
             known = self.acknowledged.setdefault((partition, offset), value)
             if known != value:
                 self.conflicts.append(f"{partition}@{offset} was acknowledged for {known!r} and for {value!r}")
 
     @property
     def count(self) -> int:
-        return len(self.acknowledged)
+        return len(self.acknowledged) + len(self.without_offset)
 
     def check(self, found: Mapping[int, Sequence[Record]]) -> None:
         assert not self.conflicts, self.conflicts
@@ -53,6 +58,9 @@ class Ledger:
             for (partition, offset), value in sorted(self.acknowledged.items())
             if values.get(partition, {}).get(offset) != value
         ]
+        for partition, value in sorted(self.without_offset):
+            if value not in values.get(partition, {}).values():
+                lost.append(f"{partition} {value!r}")
         assert not lost, f"{len(lost)} of {self.count} acknowledged records are lost or elsewhere: {lost[:5]}"
         for partition, by_offset in values.items():
             assert list(by_offset) == list(range(len(by_offset))), f"the offsets of partition {partition} have gaps"

@@ -102,7 +102,6 @@ class Producers:
             return
         partition, offset, value = message.partition(), message.offset(), message.value()
         assert partition is not None
-        assert offset is not None
         assert isinstance(value, bytes)
         self.ledger.acknowledge(partition, offset, value)
 

@@ -68,7 +68,6 @@ class Feeder:
         topic, partition, offset, value = message.topic(), message.partition(), message.offset(), message.value()
         assert topic is not None
         assert partition is not None
-        assert offset is not None
         assert isinstance(value, bytes)
         self._acknowledged.append(
             Acknowledged(

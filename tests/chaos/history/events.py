@@ -24,11 +24,12 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged(Event):
-    """A producer got an acknowledgement with this offset for its record."""
+    """A producer got an acknowledgement with this offset for its record. librdkafka knows no offset of a batch whose
+    response was an error, or was lost, if it then sees that a later batch is stored: that one implies it."""
 
     topic: str
     partition: int
-    offset: int
+    offset: int | None
     value: str
 
 

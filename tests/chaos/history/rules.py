@@ -92,18 +92,24 @@ def whole_logs(history: History) -> Iterator[str]:
 
 
 def acknowledged_is_there(history: History) -> Iterator[str]:
-    """A record is at the offset that its acknowledgement named."""
+    """A record is at the offset that its acknowledgement named, or somewhere in its partition if it named none."""
     by_place = {
         (topic, partition, record.offset): record.text
         for (topic, partition), log in history.logs.items()
         for record in log.records
     }
+    anywhere = {(topic, partition, text) for (topic, partition, _), text in by_place.items()}
     for event in history.events:
-        if isinstance(event, Acknowledged):
-            found = by_place.get((event.topic, event.partition, event.offset))
-            if found != event.value:
-                place = f"{event.topic}-{event.partition}@{event.offset}"
-                yield f"{place}: acknowledged to {event.actor} for {event.value!r}, there is {found!r}"
+        if not isinstance(event, Acknowledged):
+            continue
+        if event.offset is None:
+            if (event.topic, event.partition, event.value) not in anywhere:
+                yield f"{event.topic}-{event.partition}: acknowledged to {event.actor}: {event.value!r} is not there"
+            continue
+        found = by_place.get((event.topic, event.partition, event.offset))
+        if found != event.value:
+            place = f"{event.topic}-{event.partition}@{event.offset}"
+            yield f"{place}: acknowledged to {event.actor} for {event.value!r}, there is {found!r}"
 
 
 def only_committed_is_read(history: History) -> Iterator[str]:

@@ -124,6 +124,10 @@ def _acknowledged_record_is_gone(story: Story) -> None:
     story.add(Acknowledged(actor="feeder", at_ns=2, topic="in", partition=0, offset=4, value=input_value(4)))
 
 
+def _record_acknowledged_without_an_offset_is_gone(story: Story) -> None:
+    story.add(Acknowledged(actor="feeder", at_ns=2, topic="in", partition=0, offset=None, value=input_value(4)))
+
+
 def _offset_names_two_records(story: Story) -> None:
     story.add(Acknowledged(actor="feeder", at_ns=2, topic="in", partition=0, offset=3, value=input_value(9)))
 
@@ -200,6 +204,7 @@ PLANTED: list[tuple[Plant, str]] = [
     (_transaction_never_ends, "logs are whole"),
     (_offsets_have_a_gap, "logs are whole"),
     (_acknowledged_record_is_gone, "what was acknowledged is there"),
+    (_record_acknowledged_without_an_offset_is_gone, "what was acknowledged is there"),
     (_offset_names_two_records, "what was acknowledged is there"),
     (_input_is_out_of_order, "order is kept"),
     (_input_is_doubled, "order is kept"),
@@ -300,6 +305,12 @@ def test_a_transaction_that_nobody_heard_of_may_have_either_outcome() -> None:
     story = Story.sound()
     story.remove(Ended, "two")
     story.remove(CommitAcknowledged, "two")
+    assert check(story.history()) == []
+
+
+def test_an_acknowledgement_without_an_offset_is_kept_wherever_the_record_is() -> None:
+    story = Story.sound()
+    story.add(Acknowledged(actor="feeder", at_ns=2, topic="in", partition=0, offset=None, value=input_value(3)))
     assert check(story.history()) == []
 
 
