@@ -156,11 +156,10 @@ class Partition:
     # -- appends -----------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
-        state = self.state
-        if state.role is not _LEADER:
-            raise self.why_not_leader()
-        log = self.log
+        state, log = self.state, self.log
         try:
+            if state.role is not _LEADER:
+                raise self.why_not_leader()
             if acks_all and state.min_insync_replicas > 1:
                 state.check_in_sync()
             appended = log.append_as_leader(batch, leader_epoch=state.leadership.leader_epoch, now_ms=now_ms)

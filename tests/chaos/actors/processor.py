@@ -53,7 +53,7 @@ class Processor:
             settings.bootstrap,
             settings.group,
             settings.strategy,
-            after_assign=self.expected.clear,
+            after_assign=self._find_the_group,
             before_revoke=self.finish,
             after_loss=self.abort,
             client=settings.client,
@@ -83,10 +83,16 @@ class Processor:
             os._exit(FENCED)  # at once: librdkafka would first leave the group, and waits for that in vain at times
         return 0
 
+    def _find_the_group(self) -> None:
+        """librdkafka does so too, but takes UNSTABLE_OFFSET_COMMIT for no offset, and begins with the first record, if
+        another assignment comes before the response (rd_kafka_assignment_apply_offsets)."""
+        self.expected.clear()
+        self.rewind_due = True
+
     def _process_some(self) -> None:
         """One transaction, or part of one that a rebalance ends."""
         for _ in range(self.rng.randint(1, MOST_RECORDS)):
-            if self.rewind_due:
+            if self.rewind_due and not self.positions:  # the open transaction ends first: it has not committed yet
                 self._rewind()
             message = self.member.consumer.poll(POLL_SECONDS)
             if message is None:
@@ -158,6 +164,8 @@ class Processor:
         held = [TopicPartition(*partition) for partition in self.member.owned]
         try:
             for found in self.member.consumer.committed(held, timeout=10) if held else ():
+                if found.error is not None:
+                    raise KafkaException(found.error)
                 offset = max(found.offset, 0)
                 self.member.consumer.seek(TopicPartition(found.topic, found.partition, offset))
                 self.expected[found.topic, found.partition] = offset

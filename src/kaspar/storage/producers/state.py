@@ -32,7 +32,7 @@ from kaspar.storage.producers.entry import (
     BatchMetadata,
     ProducerEntry,
 )
-from kaspar.storage.producers.refusals import RETRIED_HERE, Refusals
+from kaspar.storage.producers.refusals import RETRIED, Refusals
 from kaspar.storage.producers.verification import Verification, Verifications
 from kaspar.storage.segments.transaction_index import AbortedTransaction
 
@@ -176,7 +176,7 @@ class ProducerState:
 
     def refused(self, producer_id: int, epoch: int, base_sequence: int, reason: Refused) -> None:
         """A batch was not written, for whatever reason."""
-        if reason.code in RETRIED_HERE and base_sequence >= 0:
+        if reason.code in RETRIED and base_sequence >= 0:
             self._refusals.add(producer_id, epoch, base_sequence, reason)
 
     def remember(
@@ -190,10 +190,10 @@ class ProducerState:
         transactional: bool,
     ) -> None:
         """A data batch was written to the log."""
-        if self._refusals:
-            self._refusals.accepted(producer_id)
         entry = self._entry_to_change(producer_id, epoch)
         last_sequence = NO_SEQUENCE if base_sequence < 0 else (base_sequence + offset_delta) & LAST_SEQUENCE
+        if self._refusals and base_sequence >= 0:
+            self._refusals.accepted(producer_id, epoch, last_sequence)
         entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
         entry.last_timestamp = timestamp
         if transactional:
