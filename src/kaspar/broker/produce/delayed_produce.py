@@ -29,8 +29,7 @@ ACKS_0_FAILED: Final = "a Produce request with acks=0 failed; its connection is 
 
 
 def waits_for_commit(acks: int, partition: Partition) -> bool:
-    """Whether a response waits for the commit. With acks=1 it does if a sync comes first, so that records are on disk.
-    """
+    """Whether a response waits for the commit. With acks=1 it does if a sync comes first: records must be on disk."""
     return acks == ALL_ACKS or (acks == LEADER_ACK and partition.syncs_before_commit)
 
 
