@@ -1,8 +1,8 @@
 """Keeps the partitions on this broker in step with the cluster's image: creates, configures and removes their logs.
 
-The controller's response to a client waits for this (controller/channel.py), so a topic that was just created can be
-written to. Logs are removed when the image says that their topic is deleted, even if it was deleted before a crash. The
-removal is reported, and then the controller forgets the topic. Logs that the image does not mention are left alone,
+The controller's responses are passed on only after this (controller/channel.py), so a topic that was just created can
+be written to. Logs are removed when the image says that their topic is deleted, even if it was deleted before a crash.
+The removal is reported, and then the controller forgets the topic. Logs that the image does not mention are left alone,
 whether their topic is hosted or not: neither an incomplete image nor a lost metadata file may cost data. When a
 partition is reassigned to other brokers, the replica here is removed together with its log.
 """

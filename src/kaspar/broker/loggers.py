@@ -4,8 +4,8 @@ With `kaspar.log.dir` a broker writes the same files as Kafka with its `log4j2.y
 write to `server.log`. The controller and the cleaner also write to the terminal; requests, state changes and the
 authorizer do not. Without `kaspar.log.dir`, state changes are only written if someone sets their level.
 
-Levels can be set by the logger names of Kafka 3 and 4. Where Kaspar has no logger of such a name, it stands for the
-modules here that do the same work.
+Levels can be set by the logger names of Kafka 3 and 4. A name that no logger here has stands for the modules that do
+the same work.
 """
 
 import logging

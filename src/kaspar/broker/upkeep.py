@@ -160,7 +160,7 @@ class Upkeep:
         one = partition.log
         start = await self._threads.run_blocking(one.retention_start_offset, now_ms, partition.high_watermark)
         if start > one.log_start_offset:
-            # Segments are kept until the producer snapshots that replace them are written.
+            # Segments are kept until the producer snapshots after them are written.
             await self._threads.run_blocking(one.write_snapshots)
         segments = 0
         while partition.may_change(one):

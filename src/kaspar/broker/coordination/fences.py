@@ -1,9 +1,9 @@
 """When a transaction counts as prepared: once no partition of it accepts further records.
 
-A transaction is prepared so that somebody else can decide about it (KIP-939). A client that is told that it is prepared
-relies on its records being final. So the rule is: **once InitProducerId has responded that a transaction is prepared,
-no record is appended to it, on any partition, by any producer, whatever crashes or moves.** Its partitions may be led
-by any broker, and leaders may change at any time. The rule is enforced in three steps:
+A transaction is prepared so that another system can decide about it (KIP-939). A client that is told that it is
+prepared relies on its records being final. So the rule is: **once InitProducerId has responded that a transaction is
+prepared, no record is appended to it, on any partition, by any producer, whatever crashes or moves.** Its partitions
+may be led by any broker, and leaders may change at any time. The rule is enforced in three steps:
 
 1. The coordinator writes `Prepared` to its log, with a new pair for the owner that is two epochs above that of the
    records: (7, 4) becomes (7, 6). When that is committed, nothing can be added to the transaction any more: leaders
@@ -72,7 +72,7 @@ class Fences:
         self._settle(action, ErrorCode.NONE)
 
     def abandoned(self, action: WriteFences) -> None:
-        """This broker no longer coordinates the transaction."""
+        """Fail the waiting requests, because this broker no longer coordinates the transaction."""
         self._settle(action, ErrorCode.NOT_COORDINATOR)
 
     def _settle(self, action: WriteFences, code: ErrorCode) -> None:
@@ -84,7 +84,7 @@ class Fences:
         self._by_id.pop(transactional_id, None)
 
     def forget(self, partition: int) -> None:
-        """The shard of this partition is loaded again, and will begin all of its fences again."""
+        """Forget the fences of this partition, whose shard is loaded again and will begin all of them again."""
         for transactional_id, known in tuple(self._by_id.items()):
             if known.partition == partition:
                 known.settle(ErrorCode.NOT_COORDINATOR)

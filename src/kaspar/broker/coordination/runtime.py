@@ -165,7 +165,9 @@ class Runtime(Generic[S]):
         return active.ask(question, refused)
 
     def run(self, partition: int, decide: Decide[S]) -> None:
-        """Process an event of the coordinator itself. Dropped if the shard is not active: it starts up to date."""
+        """Process an event of the coordinator itself. Dropped if the shard is not active: it will be up to date once it
+        is loaded.
+        """
         active = self._active.get(partition)
         if active is not None:
             active.run(decide)

@@ -39,8 +39,8 @@ class CoordinatorServices:
     clock: Clock
     now: Callable[[], Now]
     in_touch: Callable[[], bool]
-    """Whether this broker's image is recent enough to rely on. If not, other brokers may coordinate what it believes
-    to.
+    """Whether this broker's image is recent enough to rely on. If not, other brokers may coordinate partitions that
+    this one believes it coordinates.
     """
     is_deleted: Callable[[TopicPartition], Awaitable[bool]]
     """Whether the cluster is known not to have the partition, whatever the image says."""

@@ -83,8 +83,9 @@ class DelayedProduce:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> Outcome:
-        """Take a place in the order of responses (acks=0 needs none), unless all results are known by now: if a later
-        batch of the same request takes the log directory down, the batches that wait for a commit fail.
+        """Take a place in the order of responses (acks=0 needs none), unless all results are known by now. That is
+        possible because a later batch of the same request that takes the log directory down fails the batches that wait
+        for a commit.
         """
         if self._unverified:
             batches, self._unverified = self._unverified, []
