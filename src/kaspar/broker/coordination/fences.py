@@ -18,7 +18,7 @@ Why no record can follow:
   on its way to a leader when the fence is written has no effect there (`ProducerState.remember_fence`).
 - *After a change of leaders*: the fence is committed, so every later leader has it. A broker that wrongly believes it
   is the leader cannot get it committed, and then there is no response. So it does not matter who leads the partitions,
-  or how old anybody's image is.
+  or how old any broker's image is.
 - *After a restart, or a move, of the partition's broker*: the epoch is part of the partition's producer state, which is
   rebuilt from the log and its snapshots.
 - *With the epoch of the owner*, (7, 6): no partition has an open transaction of that epoch, so its leader asks the
