@@ -1,14 +1,15 @@
-"""Topics that are created because a client asked for their metadata (`auto.create.topics.enable`).
+"""Creates topics that clients request metadata for (`auto.create.topics.enable`).
 
-They are created DELAY_S after the response that reports them as unknown, as with Kafka, whose brokers send creations to
-a controller elsewhere. Clients rely on that delay: a group reader of kafka-go that finds its topic unknown, and a round
-trip later with all its partitions, waits for their number to change and never reads. So a topic that was reported to a
-connection as unknown stays unknown to it for that long, whenever it is created: two lookups in a row agree. Clients ask
-again after 100 ms (librdkafka, the Java client, kafka-python), so the delay costs them nothing.
+A topic is created DELAY_S after the response that reports it as unknown. Kafka has a similar delay, because its brokers
+forward creations to the controller, and clients rely on it: a group reader of kafka-go that finds its topic unknown,
+and a round trip later with all its partitions, waits for their number to change and never reads. So a topic that was
+reported to a connection as unknown stays unknown to that connection for DELAY_S, whenever it is created: two lookups in
+a row agree. Clients retry after 100 ms (librdkafka, the Java client, kafka-python), so the delay costs them nothing.
 
-However many requests name a topic meanwhile, it is created once. The controller gets a few topics at a time, so that
-one client's names neither hold up the event loop nor make a change too large for it. A topic that is created explicitly
-meanwhile is left as it is, and reported. Topics not created when the broker stops are not created: clients ask again.
+A topic is created once, however many requests name it in the meantime. The controller gets a few topics at a time, so
+that one client's names neither hold up the event loop nor make a change too large for it. A topic that is created
+explicitly in the meantime is left as it is, and reported. When the broker stops, pending creations are dropped: clients
+retry.
 """
 
 import asyncio
@@ -29,14 +30,14 @@ log = get_log(__name__)
 
 DELAY_S: Final = 0.05
 MOST_WAITING: Final = 10_000
-"""Names beyond that are ignored: their clients ask again."""
+"""Further names are ignored: their clients retry."""
 AT_ONCE: Final = 20
-"""So many topics are created in one event, as with CreateTopics (network/divisions.py)."""
+"""The number of topics created in one event, as with CreateTopics (network/divisions.py)."""
 REPORT_EVERY_S: Final = 10.0
 _NAMES_IN_LOG: Final = 10
 
 _Reported: TypeAlias = dict[str, float]
-"""When a topic was first reported as unknown to each connection, by its peer."""
+"""When a topic was first reported as unknown to each connection, by the connection's peer."""
 
 
 class AutoCreation:
@@ -46,13 +47,13 @@ class AutoCreation:
         self._tasks = tasks
         self._wanted: dict[str, _Reported] = {}
         self._new: dict[str, _Reported] = {}
-        """Topics that are being created, or were a moment ago."""
+        """Topics that are being created, or were created less than DELAY_S ago."""
         self._unreported = 0
         self._next_report = -math.inf
 
     def want(self, names: Iterable[str], peer: str) -> None:
-        """Create these topics soon, with the broker's defaults; they are reported to this connection as unknown. The
-        controller refuses invalid names, which the response has reported.
+        """Create these topics soon, with the broker's defaults; they are being reported to this connection as unknown.
+        The controller refuses invalid names, which the response has already reported.
         """
         is_first = not self._wanted
         now = time.monotonic()
@@ -68,7 +69,7 @@ class AutoCreation:
             self._tasks.spawn(self._create(), name="creation of topics that were asked for")
 
     def is_hidden_from(self, peer: str, name: str) -> bool:
-        """Whether the topic was reported to this connection as unknown a moment ago, and created since."""
+        """Whether the topic was reported to this connection as unknown less than DELAY_S ago, and may exist by now."""
         reported = self._new.get(name)
         return reported is not None and time.monotonic() - reported.get(peer, -math.inf) < DELAY_S
 
@@ -95,7 +96,7 @@ class AutoCreation:
             self._show(new)
 
     def _report(self, names: Collection[str], refusal: Refused) -> None:
-        """Not each time: while there is no controller, clients ask again and again."""
+        """Log a failure, at most every REPORT_EVERY_S: while there is no controller, clients keep retrying."""
         self._unreported += len(names)
         now = time.monotonic()
         if now >= self._next_report:

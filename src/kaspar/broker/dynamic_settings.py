@@ -1,4 +1,4 @@
-"""Keeps the broker's settings in step with the dynamic ones of the image."""
+"""Updates the broker's settings when its dynamic configs in the image change."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from kaspar.metadata.images import ImageChange
 class DynamicSettings:
     def __init__(self, current: CurrentSettings, broker_id: BrokerId) -> None:
         self.on_change: list[Callable[[ClusterImage], None]] = []
-        """Called, in order, when the settings have changed; with the image that they are from."""
+        """Called in order when the settings have changed, with the image that contains them."""
         self._current = current
         self._broker_id = broker_id
 

@@ -1,10 +1,10 @@
 """Keeps the partitions on this broker in step with the cluster's image: creates, configures and removes their logs.
 
-A reply of the controller waits for this (controller/channel.py), so a topic that was just created can be written to.
-Logs are removed when the image says that their topic is deleted, also if that was before a crash; it is reported, and
-then the controller forgets the topic. Logs that the image does not mention are left alone, whether their topic is
-hosted or not: neither an incomplete image nor a lost metadata file may cost data. A replica that has left this broker,
-because its partition now has others, is removed with its log.
+The controller's responses are passed on only after this (controller/channel.py), so a topic that was just created can
+be written to. Logs are removed when the image says that their topic is deleted, even if it was deleted before a crash.
+The removal is reported, and then the controller forgets the topic. Logs that the image does not mention are left alone,
+whether their topic is hosted or not: neither an incomplete image nor a lost metadata file may cost data. When a
+partition is reassigned to other brokers, the replica here is removed together with its log.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class Hosting:
         failures: Failures,
         leadership_changed: Callable[[Collection[str]], None],
     ) -> None:
-        """`leadership_changed` is called with topics of which partitions were added, removed or have another leader."""
+        """`leadership_changed` is called with the topics whose partitions were added, removed or got another leader."""
         self._broker_id = broker_id
         self._settings = settings
         self._images = images
@@ -94,7 +94,9 @@ class Hosting:
         self._following = asyncio.Lock()
 
     def config_of(self, topic: str, image: ClusterImage) -> LogConfig:
-        """A topic that the image does not know is loaded as a compacted one: gaps in its offsets may be normal."""
+        """The topic's config. A topic that is not in the image is loaded as a compacted one, because gaps in its
+        offsets may be normal.
+        """
         found = image.topics.get(topic)
         return LogConfig.of(self._settings.config, found.configs if found is not None else _OF_UNKNOWN_TOPICS)
 
@@ -103,7 +105,7 @@ class Hosting:
             await self._follow(change.new, change.changed_topics)
 
     async def make_missing(self) -> None:
-        """Create the logs, remove those of deleted topics, and truncate those, for which there was no space before."""
+        """Retry what failed for lack of space: create logs, remove those of deleted topics, and truncate logs."""
         if self._without_space or self._removal_is_due:
             async with self._following:
                 names, self._without_space = self._without_space, set()
@@ -114,7 +116,7 @@ class Hosting:
         self._places.report()
 
     async def make_lost(self, topic: str, topic_id: uuid.UUID, lost: Collection[int]) -> None:
-        """Create logs for partitions that were lost, now that the controller has given them up."""
+        """Create logs for lost partitions, after the controller has given up the old ones."""
         async with self._following:
             hosted = self._partitions.by_id.get(topic_id)
             if hosted is not None:
@@ -122,8 +124,8 @@ class Hosting:
                 await self._follow(self._images.current, [topic])
 
     async def _follow(self, image: ClusterImage, changed: Collection[str]) -> None:
-        """Carry out what these topics have become in the image. A topic of this broker is among the deleted ones until
-        its removal is reported, so the image alone says whether it is deleted.
+        """Apply the image's state of these topics. A topic of this broker is among the deleted ones until its removal
+        is reported, so the image alone says whether it is deleted.
         """
         for name in changed:
             topic = image.topics.get(name)
@@ -133,7 +135,7 @@ class Hosting:
             is_recreated = topic is not None and topic.topic_id != hosted.topic_id
             if is_recreated or hosted.topic_id in image.deleted_topics:
                 await self._retire(hosted)
-        # First, for a new topic may have the name of a deleted one, and its folders.
+        # Deleted logs are removed first, because a new topic may have the name of a deleted one, and thus its folders.
         await self._remove_deleted(image)
         for name in changed:
             if (topic := image.topics.get(name)) is not None:
@@ -144,8 +146,8 @@ class Hosting:
         self._places.report()
 
     def reconfigure(self, image: ClusterImage) -> None:
-        """The broker's own settings changed, and with them the defaults of every topic. Most topics have no overrides
-        and share one config: this runs on the loop, for thousands of partitions.
+        """Apply changed broker settings, which are the defaults of every topic. Most topics have no overrides and share
+        one config: this runs on the event loop, for thousands of partitions.
         """
         configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
         for hosted in self._partitions.by_name.values():
@@ -158,7 +160,7 @@ class Hosting:
                 partition.reconfigure(configs[key])
 
     def take_directory_offline(self, failure: StorageFailure) -> None:
-        """Go on without that log directory; without any, stop."""
+        """Continue without that log directory. Stop the broker if no directory is left."""
         given_up = self._logs.take_offline(failure.directory, str(failure))
         found = (self._partitions.get(one.topic_partition) for one in given_up)
         self._replicas.drop(partition for partition in found if partition is not None)
@@ -169,15 +171,15 @@ class Hosting:
             self._places.failed(failure.directory)
 
     def resign(self) -> None:
-        """Lead and follow nothing until `resume`: the controller may have fenced this broker."""
+        """Stop leading and following until `resume`, because the controller may have fenced this broker."""
         self._has_resigned = True
         self._resignations += 1
         self._replicas.drop(tuple(self._partitions))
         self._leadership_changed(tuple(self._partitions.by_name))
 
     async def resume(self) -> None:
-        """Lead and follow what the current image says. Cancelling this does not interrupt it, because threads may be at
-        work on logs; what ends it is another `resign`.
+        """Lead and follow what the current image says. Cancelling this does not interrupt the work, because threads may
+        be using logs; only another `resign` ends it.
         """
         await asyncio.shield(self._tasks.spawn(self._resume(self._resignations), name="leadership resumes"))
 
@@ -207,8 +209,8 @@ class Hosting:
             if hosted is not None
             else self._places.gone(topic.name, {index: mine[index] for index in sorted(without)})
         )
-        # In the same turn of the loop: a directory that fails from here on takes its logs away, and none of them may be
-        # mistaken for one that was never created.
+        # Looked up in the same turn of the event loop: a directory that fails later takes its logs out of this lookup,
+        # and they must not be mistaken for logs that were never created.
         missing = [TopicPartition(topic.name, index) for index in sorted(without - unseen - lost)]
         found = {topic_partition: self._logs.get(topic_partition) for topic_partition in missing}
         logs = await self._threads.run_blocking(self._find_or_create, found, topic.topic_id, config) if found else []
@@ -225,7 +227,7 @@ class Hosting:
             if config.unclean_leader_election_enable
             or any(one != self._broker_id for one in (*mine[index].isr, *mine[index].elr))
         }
-        if given_up:  # also where another replica is in sync: then nothing is lost
+        if given_up:  # even where another replica is in sync: then no records are lost
             self._places.give_up(topic.name, topic.topic_id, given_up, self.make_lost)
         for one in logs:
             is_new = found[one.topic_partition] is None
@@ -245,8 +247,8 @@ class Hosting:
     def _find_or_create(
         self, wanted: dict[TopicPartition, Log | None], topic_id: uuid.UUID, config: LogConfig
     ) -> list[Log]:
-        """In a thread: the logs that exist, and new ones for the other partitions. A partition whose log cannot be
-        created is left out, and tried again later or at the next start.
+        """Runs in a thread: return the logs that exist, and new ones for the other partitions. A partition whose log
+        cannot be created is left out, and is retried later or at the next start.
         """
         found: list[Log] = []
         for topic_partition, one in wanted.items():
@@ -262,8 +264,7 @@ class Hosting:
                     )
                 found.append(one)
                 if config.flush_messages == 1 and one.unflushed_messages:
-                    # Readers may have seen what the recovery point does not cover yet: the high watermark must not go
-                    # back.
+                    # Consumers may have read records beyond the recovery point: the high watermark must not go back.
                     one.flush()
             except Refused as refusal:
                 log.warning("a partition has no log yet", partition=topic_partition, reason=refusal.message)
@@ -272,7 +273,7 @@ class Hosting:
                 log.error("a partition has no log", partition=topic_partition, reason=str(problem))
                 if isinstance(problem, StorageFailure):
                     if one is None:
-                        self._without_space.add(topic_partition.topic)  # another directory may take it
+                        self._without_space.add(topic_partition.topic)  # another directory may have space for it
                     self._threads.call_on_loop(self._failures.log_directory_failed, problem)
                     if one is not None and one not in found[-1:]:
                         found.append(one)  # it is offline, and must not be mistaken for one that was never created
@@ -295,9 +296,10 @@ class Hosting:
         await self._cleaning.give_up(partitions)
 
     async def _remove_left(self, topic: TopicImage) -> None:
-        """Remove the logs of partitions whose replica has left this broker, also while it was down. It is the image
-        that says so: the same topic has the partition, and this broker is not among its replicas. One whose log is in a
-        directory that is offline is forgotten: should it come back to this broker, it gets a new log.
+        """Remove the logs of partitions whose replica is no longer on this broker, even if it was moved while the
+        broker was down. This relies on the image only: the same topic has the partition, and this broker is not among
+        its replicas. A partition whose log is in an offline directory is forgotten: if it is assigned to this broker
+        again, it gets a new log.
         """
         elsewhere = [index for index, state in enumerate(topic.partitions) if self._broker_id not in state.replicas]
         left = {
@@ -349,10 +351,11 @@ class Hosting:
             self._removal_is_due = True
             return
         if self._places.away or any(directory.offline is not None for directory in self._logs.directories):
-            # Some logs may be in a directory that cannot be read: reported at a start that can read them all.
+            # Some logs may be in a directory that cannot be read. The removal is reported after a start that can read
+            # all.
             return
         self._removed |= due
-        # Not awaited: its reply waits for this very change to be followed.
+        # Not awaited: the response waits until this broker has applied the current change.
         self._tasks.spawn(self._report(tuple(due)), name="report of removed logs")
 
     async def _report(self, topic_ids: tuple[uuid.UUID, ...]) -> None:

@@ -1,10 +1,10 @@
-"""The broker's pages for monitoring, over HTTP: /metrics for Prometheus, /healthz and /readyz for supervisors.
+"""The broker's HTTP pages for monitoring: /metrics for Prometheus, /healthz and /readyz for supervisors.
 
-`/metrics?name[]=...` shows only the families of those names, as other exporters do.
+`/metrics?name[]=...` returns only the named families, as other exporters do.
 
-They are served from a thread with an event loop of its own, so that health is reported also when the broker's loop
-stands still. That thread also imports what only it needs, so that a start does not wait for it. While the page is
-written the thread releases the interpreter's lock every millisecond or two: a scrape must not delay a produce.
+The pages are served from a thread with its own event loop, so that health is reported even when the broker's loop is
+blocked. That thread also imports the modules that only it needs, which keeps them out of the broker's start. While it
+writes the page it releases the interpreter lock every millisecond or two: a scrape must not delay a produce.
 """
 
 import ipaddress
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 SILENT_SECONDS: Final = 5.0
-"""A broker whose loop has not run its timer for this long is not healthy."""
+"""A broker whose loop has not run its timer for this long is unhealthy."""
 
 _BREATH_SECONDS: Final = 0.00005
 
 
 def health_problem(metrics: BrokerMetrics, broker: BrokerView) -> str | None:
-    """Why the broker should be restarted or looked after, as a sentence; None when it is well."""
+    """Why the broker should be restarted or looked at, as a sentence; None if it is healthy."""
     silent = metrics.stalls.silent_seconds()
     if silent > SILENT_SECONDS:
         return f"The event loop has not run for {silent:.1f} s."
@@ -41,7 +41,7 @@ def health_problem(metrics: BrokerMetrics, broker: BrokerView) -> str | None:
 
 
 def readiness_problem(metrics: BrokerMetrics, broker: BrokerView) -> str | None:
-    """Why clients should not be sent to this broker, as a sentence; None when they should."""
+    """Why clients should not be sent to this broker, as a sentence; None if they should."""
     state = broker.state()
     if state is not BrokerState.RUNNING:
         return f"The broker does not serve clients: it is {state.name.lower().replace('_', ' ')}."
@@ -49,11 +49,12 @@ def readiness_problem(metrics: BrokerMetrics, broker: BrokerView) -> str | None:
 
 
 def _written_with_breaths(chunks: Iterable[bytes]) -> bytes:
-    """All chunks as one, with a pause after each. It blocks this thread's loop, which has nothing better to do."""
+    """Join the chunks, with a pause after each. This blocks the thread's own loop, which has nothing else to do."""
     page = bytearray()
     for chunk in chunks:
         page += chunk
-        # A real pause: a sleep of zero seconds would take the lock again before the other thread has woken up.
+        # A real pause: after a sleep of zero seconds this thread would take the lock again before the other has woken
+        # up.
         time.sleep(_BREATH_SECONDS)
     return bytes(page)
 
@@ -89,7 +90,7 @@ def make_app(metrics: BrokerMetrics, broker: BrokerView) -> "Starlette":
 
 
 class HttpServer(PageServer):
-    """The broker's pages, until it is stopped."""
+    """Serves the broker's pages until it is stopped."""
 
     def __init__(
         self, metrics: BrokerMetrics, broker: BrokerView, *, host: str, port: int, security: PageSecurity = OPEN
@@ -105,7 +106,7 @@ def is_loopback(host: str) -> bool:
 
 
 def page_security(config: BrokerConfig) -> PageSecurity:
-    """By the settings of all HTTP pages."""
+    """The security of the pages, by the settings that all HTTP pages share."""
     scheme = config.kaspar_http_authentication
     return PageSecurity(
         config.kaspar_http_tls_certificate_file,

@@ -1,4 +1,6 @@
-"""The broker's listeners together: bound before anything else, limited together, overloaded together."""
+"""The broker's listeners as one unit: they are bound before anything else, share the connection limits, and pause
+together when the broker is overloaded.
+"""
 
 import asyncio
 import socket
@@ -16,7 +18,7 @@ from kaspar.network.unidentified_connections import UnidentifiedConnections
 from kaspar.quotas.connections import ConnectionRates
 from kaspar.quotas.rates import Windows
 
-if TYPE_CHECKING:  # a broker whose listeners are all PLAINTEXT starts without them
+if TYPE_CHECKING:  # not loaded by a broker whose listeners are all PLAINTEXT
     from kaspar.broker.security.credentials import Credentials
     from kaspar.broker.security.listener_security import SecureListener
 
@@ -48,7 +50,9 @@ class Listeners:
         self._configure_rates()
 
     def bind(self, requests: RequestHandler, credentials: "Credentials", now_ms: Callable[[], int]) -> None:
-        """Before anything else is touched: a port that is taken must not cost a recovery first."""
+        """Bind all ports. Called before anything else is touched, so that a port in use fails the start before a
+        recovery.
+        """
         config = self._settings.config
         socket_options = SocketOptions(
             config.socket_send_buffer_bytes, config.socket_receive_buffer_bytes, config.socket_listen_backlog_size
@@ -92,7 +96,7 @@ class Listeners:
         return endpoint.security_protocol == config.security_inter_broker_protocol
 
     def serve(self, requests: RequestHandler) -> None:
-        """What requests are handed to, from the next one on."""
+        """Hand all further requests to this handler."""
         for listener in self.all:
             listener.requests = requests
 
@@ -108,7 +112,7 @@ class Listeners:
         await asyncio.gather(*(listener.close_connections() for listener in self.all))
 
     def reconfigure(self) -> None:
-        """The broker's settings have changed."""
+        """Apply changed settings."""
         config = self._settings.config
         self._limits.max_connections = config.max_connections
         self._limits.max_per_ip = config.max_connections_per_ip
@@ -127,7 +131,7 @@ class Listeners:
         )
 
     def _creation_rates(self) -> dict[str, int]:
-        """Of those listeners that have their own: `listener.name.NAME.max.connection.creation.rate`."""
+        """The limits of listeners that have their own: `listener.name.NAME.max.connection.creation.rate`."""
         settings = self._settings.settings
         declaration = BrokerConfig.declared[_CREATION_RATE]
         texts = {
@@ -141,7 +145,7 @@ class Listeners:
             listener.resume_accepting()
 
     def overload(self, overloaded: bool) -> None:
-        """Whether requests have to wait until there is room for them."""
+        """Tell the listeners whether requests have to wait until there is room for them."""
         for listener in self.all:
             listener.overload(overloaded)
         if not overloaded:
@@ -155,7 +159,7 @@ class Listeners:
         return inter_broker_endpoint(endpoints, self._settings.config) or endpoints[0]
 
     def advertised(self) -> Iterator[AdvertisedEndpoint]:
-        """The endpoints that clients connect to. Where no host or port is configured, the listener's own."""
+        """The endpoints that clients connect to. The listener's own host and port are used where none is configured."""
         ports = {listener.name: listener.port for listener in self.all}
         for endpoint in self._settings.config.advertised_endpoints:
             host = endpoint.host if endpoint.host not in _ANY_ADDRESS else _own_host()
@@ -164,8 +168,8 @@ class Listeners:
 
 
 def inter_broker_endpoint(endpoints: Iterable[AdvertisedEndpoint], config: BrokerConfig) -> AdvertisedEndpoint | None:
-    """Which of a broker's endpoints is for other brokers: by `inter.broker.listener.name`, or else by the security
-    protocol between brokers.
+    """The one of a broker's endpoints that other brokers use: chosen by `inter.broker.listener.name`, or else by the
+    security protocol between brokers.
     """
     name, protocol = config.inter_broker_listener_name, config.security_inter_broker_protocol
     if name is None:

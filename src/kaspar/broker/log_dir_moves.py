@@ -1,15 +1,15 @@
 """Moves replicas between the log directories of this broker, as Kafka's ReplicaAlterLogDirsManager (KIP-113).
 
-Of each replica a copy is made in the other directory (storage/future_logs.py). Records are read and checked in a thread
-and appended on the event loop, as a follower does it; when the copy has everything, it takes the log's place within one
-turn of the loop, so that clients notice nothing. Leaders and followers are moved in the same way.
+A moving replica is copied to the other directory (storage/future_logs.py). Records are read and checked in a thread and
+appended on the event loop, as a follower does it. When the copy is complete, it replaces the log within one turn of the
+loop, so that clients notice nothing. Leaders and followers are moved in the same way.
 
 Rules:
-- `num.replica.alter.log.dirs.threads` replicas are moved at a time, one after the other otherwise, and all of them
-  together within `replica.alter.log.dirs.io.max.bytes.per.second`.
-- A move ends early if it is cancelled, or if the partition leaves or one of the directories fails. It continues after a
-  restart.
-- While a log is moved it is not compacted.
+- `num.replica.alter.log.dirs.threads` replicas are moved at a time, the others wait. All moves together stay within
+  `replica.alter.log.dirs.io.max.bytes.per.second`.
+- A move ends early if it is cancelled, if the partition leaves this broker, or if one of the directories fails.
+- A move continues after a restart.
+- A log is not compacted while it is moved.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ log = get_log(__name__)
 
 SHORT_PAUSE_S: Final = 0.02
 RETRY_PAUSE_S: Final = 1.0
-"""After a full disk."""
+"""The pause after an error such as a full disk."""
 COPIED_ON_LOOP_BYTES: Final = 1024 * 1024
-"""What is left to copy when a log is replaced is copied within the same turn of the loop, up to this size."""
+"""Before a log is replaced, up to this many remaining bytes are copied within one turn of the event loop."""
 SYNCS_SIDE_BY_SIDE: Final = 5
-"""How often the copy of a log that is synced all the time is synced, before the log waits for the sync of its copy."""
+"""How often the copy of a log that is synced all the time is synced, before syncs of the log itself are held back."""
 
 
 class _Move:
-    """One replica on its way. `ended` is set when nothing is copied any more."""
+    """The move of one replica. `ended` is set when nothing is copied any more."""
 
     def __init__(self, partition: Partition, future: Log) -> None:
         self.partition = partition
@@ -64,7 +64,7 @@ class _Move:
 
     @property
     def is_over(self) -> bool:
-        """Whether it cannot be finished."""
+        """Whether the move can no longer be completed."""
         return (
             self.cancelled.is_set()
             or self.partition.offline
@@ -116,7 +116,7 @@ class LogDirMoves:
         self._retiring: set[asyncio.Task[None]] = set()
         self._altering = asyncio.Lock()
         self._waiting: dict[TopicPartition, _Move] = {}
-        """Of the moves, those that wait for others to end. In order."""
+        """The moves that wait for others to end, in order."""
         self._is_stopping = False
         self.reconfigure()
 
@@ -124,7 +124,7 @@ class LogDirMoves:
         return len(self._moves)
 
     def reconfigure(self) -> None:
-        """The broker's settings have changed."""
+        """Apply changed settings."""
         config = self._settings.config
         self._quota.limit_bytes_per_s = config.replica_alter_log_dirs_io_max_bytes_per_second
         self._quota.window_count = config.alter_log_dirs_replication_quota_window_num
@@ -132,13 +132,13 @@ class LogDirMoves:
 
     @property
     def max_lag(self) -> int:
-        """The most records that a copy lacks. Any thread."""
+        """The number of records that the copy furthest behind lacks. Can be called from any thread."""
         return max((_lag(move) for move in list(self._moves.values())), default=0)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
     async def alter(self, targets: Mapping[TopicPartition, str]) -> dict[TopicPartition, ErrorCode]:
-        """Move replicas to these directories. A replica that is not here yet will be created there."""
+        """Move replicas to these directories. A replica that is not on this broker yet will be created there."""
         async with self._altering:
             return {partition: await self._alter_one(partition, path) for partition, path in targets.items()}
 
@@ -168,7 +168,7 @@ class LogDirMoves:
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"the log directory {path} is cordoned")
 
     async def _partition_for(self, topic_partition: TopicPartition, path: str) -> Partition:
-        """The partition, whose move to another directory than `path` is cancelled."""
+        """The partition, after cancelling a move of it to any directory other than `path`."""
         hosted = self._partitions.by_name.get(topic_partition.topic)
         partition = self._partitions.get(topic_partition)
         is_offline = partition is not None and partition.offline
@@ -189,7 +189,7 @@ class LogDirMoves:
 
     async def _begin(self, partition: Partition, path: str) -> None:
         if any(directory.offline is not None for directory in self._logs.directories):
-            # The copy may exist there.
+            # The copy may exist in the offline directory.
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "a log directory is offline: replica moves are paused")
         one = partition.log
         future = await self._threads.run_blocking(self._logs.create_future, one, path, one.config)
@@ -199,7 +199,7 @@ class LogDirMoves:
     # -- life of a move ------------------------------------------------------------------------------------------------
 
     def resume(self, partition: Partition) -> None:
-        """The partition is hosted from now on: continue what an earlier broker has begun."""
+        """Continue the move that an earlier process has begun, when its partition becomes hosted."""
         future = self._logs.futures.get(partition.topic_partition)
         if future is not None and partition.topic_partition not in self._moves:
             self._start(partition, future)
@@ -212,7 +212,7 @@ class LogDirMoves:
         self._run_next()
 
     def _run_next(self) -> None:
-        """As many at a time as the settings say."""
+        """Start waiting moves, up to the configured number at a time."""
         config = self._settings.config
         most = max(1, config.num_replica_alter_log_dirs_threads or len(config.log_dirs))
         while self._waiting and len(self._moves) - len(self._waiting) < most:
@@ -230,7 +230,7 @@ class LogDirMoves:
             await asyncio.wait(self._retiring)
 
     async def stop(self) -> None:
-        """Safe to call twice. What is under way continues after the next start."""
+        """Stop all moves; they continue after the next start. Safe to call twice."""
         self._is_stopping = True
         for move in tuple(self._moves.values()):
             await self._cancel(move)
@@ -266,20 +266,20 @@ class LogDirMoves:
                     return
             except StorageFailure as failure:
                 self._failures.log_directory_failed(failure)
-            except KasparError as problem:  # no space, perhaps; or the log is gone, and with it the move
+            except KasparError as problem:  # no space, perhaps; or the log was deleted, which ends the move
                 log.warning("a move is waiting", partition=move.partition.topic_partition, reason=str(problem))
                 await move.pause(RETRY_PAUSE_S)
 
     # -- copying -------------------------------------------------------------------------------------------------------
 
     async def _copy(self, move: _Move) -> bool:
-        """Copy some records. Whether the copy has all that there were when this began."""
+        """Copy some records. Returns whether the copy has everything that the log had when this call began."""
         current, future = move.current, move.future
         if move.is_truncating():
             await move.pause(SHORT_PAUSE_S)
             return False
         offset, start = future.log_end_offset, current.log_start_offset
-        if offset < start or future.truncation_due:  # what is to be copied next was deleted
+        if offset < start or future.truncation_due:  # the records to be copied next were deleted
             await self._restart(move, start)
             return False
         future.move_log_start_offset(start)
@@ -298,12 +298,12 @@ class LogDirMoves:
         return future.log_end_offset >= end
 
     async def _read(self, move: _Move, offset: int, end: int) -> FetchedBatches:
-        """In a thread: records of the log that continue the copy."""
+        """Read, in a thread, the records of the log that continue the copy."""
         size = self._settings.config.replica_fetch_max_bytes
         try:
             return await self._threads.run_blocking(_read_and_check, move.current, move.future, offset, size, end)
         except UnexpectedAppendOffset as problem:
-            # The log starts within a batch, as DeleteRecords leaves it: so does the copy.
+            # The log starts within a batch, which DeleteRecords can cause: start the copy at the same offset.
             if not problem.continues_after:
                 raise
             await self._restart(move, problem.first_offset)
@@ -332,13 +332,13 @@ class LogDirMoves:
     async def _prepare_and_swap(self, move: _Move) -> bool:
         current, future, partition = move.current, move.future, move.partition
         await self._threads.run_blocking(self._logs.futures.prepare, current, future)
-        # From here on within one turn of the loop.
+        # From here on everything happens within one turn of the event loop.
         if not self._copy_rest(move):
             return False
         if future.recovery_point < current.recovery_point:
             move.attempts += 1
             return False
-        self._logs.swap(current, future)  # it may fail: then nothing has changed
+        self._logs.swap(current, future)  # if this fails, nothing has changed
         self._fetchers.drop([partition])
         partition.log_moved(future)
         self._fetchers.follow([partition])
@@ -352,7 +352,7 @@ class LogDirMoves:
         return True
 
     def _copy_rest(self, move: _Move) -> bool:
-        """Without waiting for the disk. False if that is not possible."""
+        """Copy the remaining records without waiting for the disk. False if that is not possible."""
         current, future = move.current, move.future
         if move.is_over or move.is_truncating() or future.log_end_offset < current.log_start_offset:
             return False

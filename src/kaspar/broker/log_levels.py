@@ -1,8 +1,8 @@
 """The levels of the broker's own log, as the broker-logger resource of the config APIs: read, checked and changed.
 
-Kafka's names are used on the wire: WARN and FATAL for Python's WARNING and CRITICAL. `root` is the broker's whole log,
-and Kafka's own loggers stand for those that do their work here (broker/loggers.py). The levels belong to the process
-and are forgotten when it ends.
+Kafka's names are used on the wire: WARN and FATAL for Python's WARNING and CRITICAL. `root` is the broker's whole log.
+The names of Kafka's loggers stand for the modules here that do the same work (broker/loggers.py). Levels belong to the
+process and are lost when it ends.
 """
 
 import logging
@@ -26,7 +26,7 @@ LEVELS = {
 
 
 def levels() -> dict[str, str]:
-    """The effective level of each logger, by its name; of several behind a name of Kafka's, the lowest."""
+    """The effective level of each logger, by name; for a name of Kafka's that stands for several, the lowest."""
     return {
         name: _level_name(min(logger.getEffectiveLevel() for logger in loggers))
         for name, loggers in sorted(_loggers().items())
@@ -34,7 +34,7 @@ def levels() -> dict[str, str]:
 
 
 def check(broker_id: int, change: ConfigChange) -> None:
-    """Raises Refused with Kafka's sentence."""
+    """Check a change. Raises Refused with Kafka's message."""
     _check_name(broker_id, change.resource.name)
     names = [step.name for step in change.operations]
     if len(set(names)) < len(names):
@@ -49,7 +49,7 @@ def check(broker_id: int, change: ConfigChange) -> None:
 
 
 def apply(change: ConfigChange) -> None:
-    """A logger whose level is deleted has the one again that it had at the start. The change was checked."""
+    """Apply a change that was checked. Deleting a logger's level resets it to the level at the start."""
     known = _loggers()
     for step in change.operations:
         is_set = step.operation == AlterOperation.SET
@@ -96,7 +96,7 @@ def _loggers() -> dict[str, tuple[logging.Logger, ...]]:
 
 
 def _level_name(level: int) -> str:
-    """The name of the least level that is logged; Python knows levels between ours."""
+    """The name of the lowest level that is logged. Python has numeric levels between the named ones."""
     return next((name for name, number in LEVELS.items() if number >= level), "FATAL")
 
 

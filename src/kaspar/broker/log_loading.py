@@ -1,4 +1,4 @@
-"""Loads the logs at a start, in threads, and reports the progress of a recovery."""
+"""Loads the logs at start, in threads, and reports the progress of a recovery."""
 
 import asyncio
 import time
@@ -19,14 +19,16 @@ REPORT_EVERY_S: Final = 1.0
 class LogLoading:
     def __init__(self, logs: LogManager, threads: Threads) -> None:
         self.all_clean = True
-        """Whether every directory loaded so far had been closed cleanly, those without a log too."""
+        """Whether every directory loaded so far had been closed cleanly, including directories without logs."""
         self._logs = logs
         self._threads = threads
         self._cancelled = False
         self._next_report = 0.0
 
     async def load(self, config_of: Callable[[str], LogConfig], expected: Expected) -> None:
-        """Cancellation waits for the threads: the next broker must not meet them in the same files."""
+        """Load all logs. Cancellation waits for the threads, because the next broker must not find them in the same
+        files.
+        """
         loading = asyncio.ensure_future(
             self._threads.run_blocking(self._logs.load, config_of, self._on_progress, expected)
         )

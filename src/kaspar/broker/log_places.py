@@ -1,9 +1,9 @@
-"""In which log directory each partition of this broker is, and what is done about a log that is not where it was.
+"""Which log directory each partition of this broker is in, and what happens when a log is missing from it.
 
-The metadata store has the directory of every replica (KIP-858). So a missing log is distinguished from one that was
-never created. It is not recreated, which would give its offsets to other records, and requests for the partition get
-KAFKA_STORAGE_ERROR. An operator brings it back, or gives it up with `unclean.leader.election.enable`, as for any leader
-that lacks committed records: it is then recreated empty, in a new leader epoch, by which readers notice.
+The metadata store has the directory of every replica (KIP-858), so a missing log is distinguished from one that was
+never created. It is not recreated, because its offsets would then be given to other records, and requests for the
+partition get KAFKA_STORAGE_ERROR. An operator restores it, or gives it up with `unclean.leader.election.enable`, as for
+any leader that lacks committed records. It is then recreated empty, in a new leader epoch, by which consumers notice.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ GATHERING_S: Final = 0.1
 """How long a report waits for more, so that topics created one after the other are stored in one transaction."""
 
 AGAIN_S: Final = 1.0
-"""After this time it is reported again that a directory has failed."""
+"""How long to wait before a failed directory is reported again."""
 
 Recreate: TypeAlias = Callable[[str, uuid.UUID, Collection[int]], Awaitable[None]]
 """Called with the topic, its id, and the partitions whose logs were given up."""
@@ -41,7 +41,7 @@ _WHAT_TO_DO = (
 
 
 def expected_logs(image: ClusterImage, broker_id: BrokerId, away: Mapping[uuid.UUID, str]) -> Expected:
-    """What a start expects in the log directories, of which those are `away`."""
+    """The logs that a start expects in the log directories. `away`: directories that are known but not present."""
     return Expected(
         topic_ids={name: topic.topic_id for name, topic in image.topics.items()},
         deleted=frozenset(image.deleted_topics),
@@ -56,7 +56,7 @@ def expected_logs(image: ClusterImage, broker_id: BrokerId, away: Mapping[uuid.U
 
 
 def has_replicas(image: ClusterImage, broker_id: BrokerId) -> bool:
-    """Whether the cluster knows of logs on this broker, also such as are to be removed."""
+    """Whether the cluster knows of logs on this broker, including those that are to be removed."""
     return any(broker_id in deleted.brokers for deleted in image.deleted_topics.values()) or any(
         broker_id in partition.replicas for topic in image.topics.values() for partition in topic.partitions
     )
@@ -66,7 +66,7 @@ async def claim_directories(
     store: Store, image: ClusterImage, logs: LogManager, broker_id: BrokerId, *, trusted: bool
 ) -> dict[uuid.UUID, str]:
     """Use the log directories that the cluster knows, or all if they are `trusted`, and record them in the store.
-    Returns those that it knows and that are not here, by their ids.
+    Returns the known directories that are not present: their paths by id.
     """
     known = await known_directories(store, broker_id)
     expected = None if known is None else {*known, *_found_at_last(known, logs)}
@@ -88,7 +88,7 @@ async def claim_directories(
 
 
 def _found_at_last(known: Mapping[uuid.UUID, str], logs: LogManager) -> set[uuid.UUID | None]:
-    """The ids of directories that could not be read when the cluster first noted its directories."""
+    """The ids of directories that can be read now, but could not when the cluster first recorded its directories."""
     formatted = logs.formatted_directories
     return {logs.directory_id(path) for one, path in known.items() if one == id_of_unread(path) and path in formatted}
 
@@ -105,7 +105,7 @@ class LogPlaces:
         is_starting: Callable[[], bool],
     ) -> None:
         self.away: Mapping[uuid.UUID, str] = {}
-        """The log directories that the cluster knows, and that are not here."""
+        """The known log directories that are not present: their paths by id."""
         self._broker_id = broker_id
         self._logs = logs
         self._controller = controller
@@ -114,34 +114,38 @@ class LogPlaces:
         self._is_starting = is_starting
         self._unreported: dict[tuple[uuid.UUID, int], uuid.UUID] = {}
         self._failed: set[uuid.UUID] = set()
-        """The directories that have failed, and of which the controller does not know yet."""
+        """Failed directories that the controller does not know of yet."""
         self._is_reporting = False
         self._giving_up: set[uuid.UUID] = set()
 
     # -- what is where -----------------------------------------------------------------------------------------------
 
     def note(self, one: Log, topic_id: uuid.UUID, partition: PartitionImage) -> None:
-        """A log exists: report its directory, unless the image has it."""
+        """Note the directory of a log for the next report, unless the image has it."""
         directory = self._logs.directory_id(one.directory.path)
         if directory is not None and directory != partition.directory_of(self._broker_id):
             self._unreported[topic_id, one.topic_partition.partition] = directory
 
     def moved(self, one: Log, topic_id: uuid.UUID) -> None:
-        """A log is in another directory now. Reported whatever the image has: a report may be under way."""
+        """Report the new directory of a moved log. Done even if the image has it already, because an older report may
+        be under way.
+        """
         directory = self._logs.directory_id(one.directory.path)
         if directory is not None:
             self._unreported[topic_id, one.topic_partition.partition] = directory
             self.report()
 
     def failed(self, path: str) -> None:
-        """A log directory has failed: others are to lead what is there."""
+        """Report that a log directory has failed, so that other brokers take over its leaderships."""
         directory = self._logs.directory_id(path)
         if directory is not None:
             self._failed.add(directory)
             self.report()
 
     def report(self) -> None:
-        """Not awaited: its reply waits until this broker has followed the image, which it may be doing now."""
+        """Start a report in the background. It is not awaited, because the response waits until this broker has applied
+        the image, which it may be doing now.
+        """
         if (self._unreported or self._failed) and not self._is_reporting:
             self._is_reporting = True
             self._tasks.spawn(self._report(), name="report of log directories")
@@ -183,8 +187,8 @@ class LogPlaces:
     # -- what is not there -------------------------------------------------------------------------------------------
 
     def gone(self, topic: str, partitions: Mapping[int, PartitionImage]) -> tuple[set[int], set[int]]:
-        """Those of a topic's partitions that must not get a new log although none is found: the unseen, whose log may
-        be in a directory that is offline, and the lost. A topic created while the broker runs has no logs yet.
+        """The partitions of a topic that have no log here but must not get a new one: the unseen, whose log may be in
+        an offline directory, and the lost. A topic created while the broker runs has no logs yet, and is neither.
         """
         offline = [directory.path for directory in self._logs.directories if directory.offline is not None]
         unseen, lost = set(), set()
@@ -221,7 +225,7 @@ class LogPlaces:
         return f"{place} at {path}, which is no longer in log.dirs"
 
     def give_up(self, topic: str, topic_id: uuid.UUID, lost: Collection[int], recreate: Recreate) -> None:
-        """Give lost logs up, and then recreate them. Not awaited, for the same reason as `report`."""
+        """Give up lost logs and then recreate them. Not awaited, for the same reason as `report`."""
         if topic_id not in self._giving_up:
             self._giving_up.add(topic_id)
             self._tasks.spawn(self._give_up(topic, topic_id, frozenset(lost), recreate), name="recreate lost logs")

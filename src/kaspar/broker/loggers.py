@@ -1,11 +1,11 @@
-"""The loggers of a broker that have files of their own, and Kafka's names for loggers.
+"""The broker's loggers that have their own files, and Kafka's names for loggers.
 
-With `kaspar.log.dir` a broker writes the files that Kafka's `log4j2.yaml` sets up. What has a file of its own is not in
-`server.log`. The terminal has the controller and the cleaner all the same, but not requests, state changes and the
-authorizer. Without a folder state changes are not written unless someone sets their level.
+With `kaspar.log.dir` a broker writes the same files as Kafka with its `log4j2.yaml`. Loggers with their own file do not
+write to `server.log`. The controller and the cleaner also write to the terminal; requests, state changes and the
+authorizer do not. Without `kaspar.log.dir`, state changes are only written if someone sets their level.
 
-People set levels by the names that they know from Kafka, of version 3 and 4. Where Kaspar has no logger of such a name,
-the modules that do this work stand in for it.
+Levels can be set by the logger names of Kafka 3 and 4. A name that no logger here has stands for the modules that do
+the same work.
 """
 
 import logging
@@ -22,7 +22,7 @@ from kaspar.network.request_log import REQUEST_LOGGER
 
 ROOT_LOGGER: Final = "kaspar"
 AUDIT_LOGGER: Final = "kaspar.authorizer.logger"
-"""The authorizer's: what is denied at INFO, what is allowed at DEBUG."""
+"""The authorizer's logger: denied operations at INFO, allowed ones at DEBUG."""
 SERVER_LOG: Final = "server.log"
 
 
@@ -31,7 +31,7 @@ class SeparateLog:
     file: str
     loggers: tuple[str, ...]
     level: int | None = None
-    """That it has in its file unless another is set; None: that of the whole log."""
+    """The level in its own file unless another is set; None: the level of the whole log."""
     on_terminal: bool = False
 
 
@@ -73,12 +73,12 @@ _own_levels: dict[str, int] = {REQUEST_LOGGER: logging.WARNING, STATE_CHANGE_LOG
 
 
 def level_unless_set(logger: str) -> int:
-    """What a logger's level is when nobody has set one: its own, or that of the whole log."""
+    """The level of a logger that nobody has set: its own default, or NOTSET for the level of the whole log."""
     return _own_levels.get(logger, _INHERITED)
 
 
 def configure(config: BrokerConfig) -> None:
-    """Set up the log of a broker's process, by its settings. Raises KasparError where a file cannot be written."""
+    """Set up the logging of a broker process by its settings. Raises KasparError if a file cannot be written."""
     rotation = Rotation(
         config.kaspar_log_max_file_bytes, config.kaspar_log_roll_ms // 1000, config.kaspar_log_max_backups
     )

@@ -1,12 +1,12 @@
-"""Brokers that have just been lost, for clients that ask at that moment where to go instead.
+"""Brokers that were lost a moment ago, for clients that request metadata at that time.
 
-A client learns of a dead leader when the other brokers do, and asks for metadata at once, mostly some milliseconds
-before the next leader is elected. What librdkafka makes of the response decides how long its partitions stand still:
-- If it names the same leader again, the next request is sent when a timer fires, up to a second later. So a request
-  that names topics waits, briefly, while the process of one of their leaders is known to have ended.
-- If it does not list the dead broker any more, librdkafka removes that broker together with its partitions, which then
-  wait for the same timer, although the response has their new leader. So such a request is told of that broker for a
-  while longer. Kafka lists a dead broker too, until its session ends.
+A client notices a dead leader at the same time as the other brokers, and requests metadata at once, usually some
+milliseconds before the next leader is elected. How long librdkafka's partitions stall depends on the response:
+- If it names the same leader again, librdkafka retries when a timer fires, up to a second later. So a request that
+  names topics waits, briefly, while the process of one of their leaders is known to have ended.
+- If it no longer lists the dead broker, librdkafka removes that broker together with its partitions, which then wait
+  for the same timer, although the response has their new leader. So the dead broker is listed for a while longer. Kafka
+  lists a dead broker too, until its session ends.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kaspar.metadata.image import BrokerRegistration
 from kaspar.metadata.images import ImageChange, ImageSource
 
 FENCED_WITHIN_S: Final = 0.5
-"""A broker whose process has ended is fenced within milliseconds. Nobody waits longer than this for it."""
+"""A broker whose process has ended is fenced within milliseconds. No request waits for it longer than this."""
 LISTED_FOR_S: Final = 5.0
 
 
@@ -32,13 +32,13 @@ class LostBrokers:
         self._images = images
         self._tasks = tasks
         self._suspected: dict[BrokerId, float] = {}
-        """Until when each of them is waited for."""
+        """Until when requests wait for each of them."""
         self._departed: dict[BrokerId, tuple[BrokerRegistration, float]] = {}
         """Until when each of them is listed."""
         self._changed = asyncio.Event()
 
     def connection_lost(self, broker_id: BrokerId) -> None:
-        """A connection to the broker has broken: it is suspected, until it turns out that its process has not ended."""
+        """Suspect this broker, whose connection has broken, until a check shows that its process has not ended."""
         registration = self._images.current.brokers.get(broker_id)
         if registration is not None and broker_id not in self._suspected:
             self._suspected[broker_id] = _now() + FENCED_WITHIN_S
@@ -51,7 +51,9 @@ class LostBrokers:
             self._wake()
 
     def note_departed(self, change: ImageChange) -> None:
-        """The first listener: the image is in place, and the brokers that it lacks are to be listed."""
+        """List the brokers that are missing from the new image for a while. Called before the slow listeners of the
+        image, as the new image is already current.
+        """
         old, new = change.old.brokers, change.new.brokers
         if old is not new:
             until = _now() + LISTED_FOR_S
@@ -59,7 +61,9 @@ class LostBrokers:
             self._departed.update({each: (broker, until) for each, broker in old.items() if each not in new})
 
     def image_changed(self, change: ImageChange) -> None:
-        """The last listener: this broker has carried out what the image says, and leads what it is to lead."""
+        """Stop waiting for brokers that were replaced. Called after the other listeners, when this broker has applied
+        the image and leads the partitions that the image assigns to it.
+        """
         old, new = change.old.brokers, change.new.brokers
         if old is new:
             return
@@ -76,15 +80,15 @@ class LostBrokers:
 
     @property
     def are_suspected(self) -> bool:
-        """Whether any broker is."""
+        """Whether any broker is suspected."""
         return bool(self._suspected)
 
     def are_among(self, leaders: Collection[BrokerId]) -> bool:
-        """Whether one of these is about to be replaced."""
+        """Whether one of these leaders is about to be replaced."""
         return self._waits_until(leaders) > _now()
 
     async def replaced(self, leaders: Collection[BrokerId]) -> None:
-        """Wait until none of these is about to be replaced any more."""
+        """Wait until none of these leaders is about to be replaced."""
         while (until := self._waits_until(leaders)) > _now():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
@@ -94,7 +98,7 @@ class LostBrokers:
         return max((self._suspected.get(leader, 0.0) for leader in leaders), default=0.0)
 
     def departed(self) -> list[BrokerRegistration]:
-        """Those that were up until a moment ago."""
+        """The brokers that were lost less than LISTED_FOR_S ago."""
         if not self._departed:
             return []
         now = _now()

@@ -1,8 +1,8 @@
-"""How the process treats free memory.
+"""Keeps freed memory in the process.
 
-It stays with the process. Responses and received requests are blocks of up to some megabytes, and live for a
-millisecond. glibc returns such blocks to the kernel as soon as they are free. Then every page of the next one is
-faulted in and cleared again, which takes twice as long as reading the records into it.
+Responses and received requests are blocks of up to some megabytes that live for a millisecond. By default glibc returns
+such blocks to the kernel as soon as they are free. Then every page of the next one is faulted in and cleared again,
+which takes twice as long as reading the records into it.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ from typing import Final
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
 
-# The numbers of glibc's malloc.h.
+# From glibc's malloc.h.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 

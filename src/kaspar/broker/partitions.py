@@ -1,4 +1,4 @@
-"""The partitions this broker holds, found by topic name or by topic id.
+"""The partitions on this broker, found by topic name or by topic id.
 
 Kept in step with the cluster's image (broker/hosting.py).
 """
@@ -42,9 +42,9 @@ class HostedTopic:
         self.offline: set[int] = set()
         """Partitions without a log: there is no space for one, or they are unseen or lost."""
         self.unseen: set[int] = set()
-        """Those whose log may be in a directory that was offline when the broker started. None is created for them."""
+        """Partitions whose log may be in a directory that was offline when the broker started. None is created."""
         self.lost: set[int] = set()
-        """Those whose log has disappeared. They get a new one when the old one is given up."""
+        """Partitions whose log has disappeared. They get a new log when the old one is given up."""
 
 
 def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:
@@ -56,7 +56,7 @@ def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int)
 
 
 def unknown_partition(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Refused:
-    """Why there is no such partition here, with Kafka's code for it."""
+    """The error for a partition that is not here, with Kafka's code."""
     if hosted is not None and index in hosted.offline:
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {hosted.name}-{index} is not available")
     if hosted is None and not isinstance(topic, str):
@@ -65,7 +65,7 @@ def unknown_partition(hosted: HostedTopic | None, topic: str | uuid.UUID, index:
 
 
 def current_leader(image: ClusterImage, topic: str | uuid.UUID, index: int) -> LeaderIdAndEpoch:
-    """For a client that asked the wrong broker; -1 and -1 where there is no such partition."""
+    """The leader to return to a client that asked the wrong broker; -1 and -1 if there is no such partition."""
     found = image.topics.get(topic) if isinstance(topic, str) else image.topic_by_id(topic)
     if found is None or not 0 <= index < len(found.partitions):
         return LeaderIdAndEpoch()
@@ -96,7 +96,7 @@ class Partitions:
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def lead(self, topic: str, index: int) -> Partition:
-        """The partition, if it is here and this broker leads it."""
+        """The partition, if it is here and this broker leads it. Raises Refused otherwise."""
         partition = partition_of(self.by_name.get(topic), topic, index)
         if partition.offline:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {topic}-{index} is offline")

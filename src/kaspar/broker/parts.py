@@ -1,7 +1,7 @@
-"""What a broker is made of, and how its parts meet.
+"""The parts of a broker, and how they are connected.
 
-Each part is given the services and the other parts that it uses; none is given the broker. Handlers of APIs are put
-together in wiring.py.
+Each part is given the services and the other parts that it uses; none is given the broker. The handlers of APIs are
+created in wiring.py.
 """
 
 from collections.abc import Collection
@@ -51,7 +51,7 @@ from kaspar.network.large_requests import LargeRequests
 from kaspar.network.listener import Listener
 from kaspar.storage import LogManager
 
-if TYPE_CHECKING:  # and loaded where they are needed: a broker without a cluster starts faster
+if TYPE_CHECKING:  # loaded where they are needed, because a broker without a cluster starts faster
     from kaspar.broker.authorization.access import Access
     from kaspar.broker.cluster.membership import Membership
     from kaspar.broker.coordination.groups import Groups
@@ -63,7 +63,7 @@ class Parts:
     """The parts of one broker that has not been started."""
 
     def __init__(self, settings: BrokerSettings, *, clock: Clock | None = None) -> None:
-        # Each part is given parts from above it; those that take many are built in methods of their own.
+        # Each part is given parts from above it; those that take many are built in their own methods.
         self.broker_id = BrokerId(settings.config.node_id)
         self.state = BrokerState.NOT_RUNNING
         self.clock = clock or SystemClock()
@@ -78,13 +78,13 @@ class Parts:
         # The cluster's metadata, and the partitions of this broker.
         self.images = FollowedImage(self.broker_id, on_bug=self.failures.on_bug)
         self.access = self._new_access()
-        """Who may do what; None without an authorizer."""
+        """The permissions of clients; None without an authorizer."""
         self.credentials = Credentials(self.images, self.current_settings, self.clock.now_ms)
         self.controller = Channel(self.images)
         self.controller_shell: ControllerShell | None = None
-        """On the embedded store, where this broker is the only one."""
+        """Set with the embedded store, where this broker is the only one."""
         self.membership: Membership | None = None
-        """In a cluster."""
+        """Set in a cluster."""
         self.logs = LogManager(self.config, self.clock)
         self.now = now_of(self.logs.patient_clock)
         self.partitions = Partitions()
@@ -107,9 +107,9 @@ class Parts:
         self.large_requests = LargeRequests(self.threads.run_blocking)
         self.lost_brokers = LostBrokers(self.images, self.tasks)
         self.telemetry: Telemetry | None = None
-        """Of clients; from the first request for it on."""
+        """Metrics of clients (KIP-714); created by the first request for it."""
 
-        # What follows the image and looks after the logs.
+        # Parts that follow the image and maintain the logs.
         self.cleaning = self._new_cleaning()
         self.places = self._new_places()
         self.replicas = self._new_replicas()
@@ -315,8 +315,8 @@ class Parts:
             self.metrics.new_active_controllers.value += 1
 
     def _in_touch(self) -> bool:
-        """Whether no other broker can have been given what this one has without its knowledge. On the embedded store
-        there is no other.
+        """Whether no other broker can have taken over from this one without its knowledge. With the embedded store
+        there is no other broker.
         """
         membership = self.membership
         return membership is None or membership.in_touch()
@@ -339,7 +339,7 @@ class Parts:
         self.hosting.reconfigure(image)
         self.replicas.reconfigure()
         self.moves.reconfigure()
-        self.cleaning.reconfigure()  # last: by the new settings of topics, more logs may have to be compacted
+        self.cleaning.reconfigure()  # last, because with new topic settings more logs may have to be compacted
 
     def _leadership_changed(self, topics: Collection[str]) -> None:
         self.coordinators.leadership_changed(topics)

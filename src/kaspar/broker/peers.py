@@ -1,8 +1,8 @@
 """Requests to the other brokers of the cluster: one connection to each, opened when it is first needed.
 
-Where a broker is, the image says (its endpoint for the listener between brokers). When the image has the broker no
-longer, or has it in another registration, its connection is closed: nobody waits for the response of a process that is
-known to have ended.
+The image has the address of each broker (its endpoint for the listener between brokers). When a broker is no longer in
+the image, or has a new registration, its connection is closed: no request waits for a process that is known to have
+ended.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ CONNECT_WITHIN_S: Final = 5.0
 
 
 class Peers:
-    """For the event loop's thread. Responses of a connection come in the order of its requests, so requests that may
-    wait for long get `Peers` of their own.
+    """For the event loop's thread. Responses on a connection come in the order of its requests, so requests that may
+    wait for long get their own `Peers`.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Peers:
         client_id: str,
         connect: ConnectToBroker = connect_in_the_clear,
     ) -> None:
-        """`listener` is the name of the one by which brokers reach each other."""
+        """`listener` returns the name of the listener between brokers."""
         self._images = images
         self._connect = connect
         self._listener = listener
@@ -54,7 +54,9 @@ class Peers:
         within_s: float,
         version: int | None = None,
     ) -> M:
-        """Refused (NETWORK_EXCEPTION) where there is no response: whether the request has arrived is not known."""
+        """Send a request and return the response. Raises Refused (NETWORK_EXCEPTION) if there is no response; then it
+        is unknown whether the request has arrived.
+        """
         try:
             connection = await self._connection(broker_id)
             response = await connection.request(message, version, timeout_s=within_s)
@@ -72,7 +74,7 @@ class Peers:
                 connection.abort()
 
     async def close(self) -> None:
-        """Requests that wait are refused, and later ones too. Safe to call twice."""
+        """Refuse the waiting requests, and all later ones. Safe to call twice."""
         self._closed = True
         connections, self._connections = self._connections, {}
         for _, connection in connections.values():

@@ -1,4 +1,4 @@
-"""This broker's registration in the metadata store, in each of its sessions."""
+"""This broker's registration in the metadata store, renewed in each of its sessions."""
 
 import contextlib
 from collections.abc import Callable
@@ -22,9 +22,9 @@ class Registration:
         self, broker_id: BrokerId, settings: CurrentSettings, *, listeners: Listeners, logs: LogManager
     ) -> None:
         self.epoch = -1
-        """Of the last registration; -1 before the first."""
+        """The epoch of the last registration; -1 before the first."""
         self.path = ""
-        """The node of the last registration in the store."""
+        """The store's node of the last registration."""
         self._broker_id = broker_id
         self._settings = settings
         self._listeners = listeners
@@ -45,7 +45,7 @@ class Registration:
         self.path = broker_path(self._broker_id, registered.incarnation)
 
     async def _has_ended(self, earlier: BrokerRegistration) -> bool:
-        """The process of an earlier registration has ended if this broker has its port, or nobody has."""
+        """Whether the process of an earlier registration has ended: this broker has its port, or nobody has."""
         mine = {(each.host, each.port) for each in self._listeners.advertised()}
         theirs = [(each.host, each.port) for each in earlier.endpoints]
         if any(address in mine for address in theirs):
@@ -53,9 +53,9 @@ class Registration:
         return bool(theirs) and all([await has_ended(*address) for address in theirs])
 
     async def register_again(self, connect: Callable[[], S], *, wait_s: float = 0.0) -> S:
-        """Another session, in which this broker is registered. It has closed no log since it started, so it has not
-        lost the end of any. If the controller has not seen the registration before, the store remembers whether that
-        followed a crash (`BrokerRegistration.last_crash`).
+        """Open another session and register this broker in it. The registration says `clean_start`, because the broker
+        has closed no log since it started, and so has not lost the end of any. If the controller has not seen the
+        earlier registration, the store remembers whether that followed a crash (`BrokerRegistration.last_crash`).
         """
         store = connect()
         try:

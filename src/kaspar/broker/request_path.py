@@ -1,5 +1,5 @@
-"""How requests reach the pipeline: by what is on, the log of requests and quotas for their time. What is not costs
-nothing.
+"""Chooses what requests pass on their way to the pipeline: the request log and the quota for request time are only in
+the path while they are enabled, so that they cost nothing otherwise.
 """
 
 from kaspar.broker.listeners import Listeners
@@ -21,7 +21,7 @@ class RequestPath:
         self._quotas.on_change.append(self._quotas_changed)
 
     def choose(self) -> None:
-        """Let new requests come by what is on now."""
+        """Build the path for new requests from what is enabled now."""
         requests: RequestHandler = self._timed_requests if self._quotas.request_time.enabled else self._pipeline
         if logs_requests():
             requests = LoggedRequests(requests)

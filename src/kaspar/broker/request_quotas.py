@@ -1,11 +1,11 @@
-"""The quotas of clients (kaspar.quotas) in front of requests: what counts against which, and who is exempt.
+"""Applies the quotas of clients (kaspar.quotas) to requests: what counts against which quota, and what is exempt.
 
-- Produce: the bytes of requests (KIP-13). The response is sent as always, with the throttle time, and the connection's
+- Produce: the bytes of requests (KIP-13). The response is sent at once, with the throttle time, and the connection's
   next request waits for that time (KIP-219).
 - Fetch: the bytes of records in responses to consumers. Over the quota the response is empty, and the bytes do not
-  count, as they are fetched again.
-- Every API: the share of the event loop's time (KIP-124), of which Kafka has a hundred percent for each thread. What
-  brokers send to each other is exempt.
+  count, because they will be fetched again.
+- Every API: the share of the event loop's time (KIP-124), which has a hundred percent; Kafka has a hundred for each
+  thread. Requests between brokers are exempt.
 - CreateTopics, CreatePartitions and DeleteTopics: partitions (KIP-599).
 """
 
@@ -46,7 +46,7 @@ def steady_ms() -> int:
 
 
 class RequestQuotas:
-    """A `Quota` of the gates (network/gates.py), and what handlers ask about fetches and mutations."""
+    """The `Quota` of the gates (network/gates.py), and the quotas that handlers apply to fetches and mutations."""
 
     def __init__(self, settings: CurrentSettings, now_ms: Callable[[], int] = steady_ms) -> None:
         self.produce = client_quotas(PRODUCER_BYTE_RATE)
@@ -54,16 +54,16 @@ class RequestQuotas:
         self.request_time = client_quotas(REQUEST_PERCENTAGE)
         self.mutations = mutation_quotas(CONTROLLER_MUTATION_RATE)
         self.on_change: list[Callable[[], None]] = []
-        """Called when other quotas are set than before."""
+        """Called when quotas or settings have changed."""
         self._settings = settings
         self._now_ms = now_ms
         self._quotas: QuotasByEntity = {}
         self.at_arrival = False
-        """Whether requests are throttled when they arrive: because of a quota for Produce, or for time."""
+        """Whether requests are throttled on arrival: there is a quota for Produce, or for request time."""
         self._at_fetch = self._has_produce = self._has_time = False
         self._producers, self._timed_clients = self.produce.by_client, self.request_time.by_client
         self._timed: tuple[str, str | None] | None = None
-        """Whose time the request takes that has passed the gate last. None: it is exempt."""
+        """The client whose quota pays for the request that passed the gate last. None: the request is exempt."""
         self._times_fetch = False
         self._max_time_throttle_ms = 0
 
@@ -75,7 +75,7 @@ class RequestQuotas:
             self.reconfigure()
 
     def reconfigure(self) -> None:
-        """Quotas or settings have changed."""
+        """Apply changed quotas or settings."""
         config = self._settings.config
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
         for kind in (self.produce, self.fetch, self.request_time):
@@ -94,7 +94,9 @@ class RequestQuotas:
     # -- the gate ------------------------------------------------------------------------------------------------------
 
     def throttle_time_ms(self, principal: Principal, client_id: str | None, api_key: int, request_bytes: int) -> int:
-        """Called while `at_arrival`. Fetches are throttled when they are responded to, by `fetched`."""
+        """How long to throttle a request on arrival. Called while `at_arrival`. Fetches are throttled by `fetched`,
+        when their response is ready.
+        """
         now_ms = perf_counter() * 1000
         client = principal[1], client_id  # its name: an index is faster
         usage: Usage | None = None
@@ -117,12 +119,14 @@ class RequestQuotas:
     def _longer(
         self, usage: Usage | None, throttle_time_ms: int, time_usage: Usage, for_time_ms: int
     ) -> tuple[Usage | None, int]:
-        """For time, nobody is throttled for longer than a window."""
+        """The longer of two throttle times. For request time nobody is throttled for longer than a window."""
         for_time_ms = min(for_time_ms, self._max_time_throttle_ms)
         return (time_usage, for_time_ms) if for_time_ms > throttle_time_ms else (usage, throttle_time_ms)
 
     def count_time(self, connection: Connection, started: float) -> None:
-        """The request that has passed the gate last, of this connection, was handled from then until now."""
+        """Count the time from `started` until now for the request that passed the gate last, which is this
+        connection's.
+        """
         client = self._timed
         if client is not None and not (self._times_fetch and connection.is_follower):
             ended = perf_counter()
@@ -132,7 +136,7 @@ class RequestQuotas:
     # -- fetches of consumers ------------------------------------------------------------------------------------------
 
     def max_fetch_bytes(self, principal: Principal, client_id: str | None) -> int:
-        """More at once would be throttled even after a long silence."""
+        """The size above which a fetch would be throttled even after a long silence."""
         if not self.fetch.enabled:
             return _MAX_BYTES
         limit = self.fetch.usage(principal.name, client_id, self._now_ms()).limit
@@ -140,7 +144,7 @@ class RequestQuotas:
         return _MAX_BYTES if limit is None else int(limit * (windows.samples - 1) * windows.size_ms / 1000)
 
     def fetched(self, principal: Principal, client_id: str | None, size: int) -> int:
-        """So many bytes of records are about to be sent. If the client is throttled: for how long, and then they do not
+        """Count bytes of records that are about to be sent. Returns the throttle time; if it is not 0, they do not
         count.
         """
         if not self._at_fetch:
@@ -152,7 +156,7 @@ class RequestQuotas:
             usage = self.fetch.usage(principal.name, client_id, now_ms)
             throttle_time_ms = usage.use(size, now_ms)
             if usage.rate.counted <= size:
-                throttle_time_ms = 0  # a batch of more than all windows allow: after a silence it is sent
+                throttle_time_ms = 0  # a batch larger than all windows allow is sent after a silence
         throttled = usage
         if self.request_time.enabled:
             time_usage = self.request_time.usage(principal.name, client_id, now_ms)
@@ -168,7 +172,7 @@ class RequestQuotas:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def mutation_usage(self, principal: Principal, client_id: str | None) -> MutationUsage | None:
-        """None if no quota of this kind is set."""
+        """The usage of this client; None if no quota of this kind is set."""
         return self.mutations.usage(principal.name, client_id, self._now_ms()) if self.mutations.enabled else None
 
     def now_ms(self) -> int:
@@ -177,7 +181,7 @@ class RequestQuotas:
     # -- for the metrics page, in its own thread -----------------------------------------------------------------------
 
     def readings(self) -> dict[str, list[UsageReading]]:
-        """By kind, as Kafka names them."""
+        """The usage of all clients, by Kafka's name for the kind of quota."""
         now_ms = self._now_ms()
         return {
             "Produce": list(self.produce.readings(now_ms)),

@@ -17,12 +17,12 @@ from kaspar.config import BrokerSettings, warnings_about
 
 log = structured_log.get_log(__name__)
 
-# How long another thread may keep the interpreter from the event loop once it wants it; Python's own default is 5 ms.
+# How long another thread keeps the interpreter once the event loop wants it; Python's default is 5 ms.
 SWITCH_INTERVAL_S = 0.001
 
 
 def run_broker(settings: BrokerSettings, *, ready: Callable[[Broker], None] = lambda broker: None) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code."""
+    """Serve until SIGTERM or SIGINT. Returns the exit code."""
     try:
         loggers.configure(settings.config)
     except KasparError as problem:

@@ -1,5 +1,5 @@
-"""Which APIs are served, at which versions. ApiVersions announces this table (`served_with`), except for the APIs that
-are Kaspar's own: no client of Kafka's would know them.
+"""The served APIs and their versions. ApiVersions announces this table (`served_with`), except for Kaspar's own APIs,
+which no Kafka client knows.
 """
 
 from kaspar.config import BrokerConfig
@@ -83,7 +83,7 @@ _WITH_TWO_PHASE_COMMIT = (ServedApi(ApiKey.INIT_PRODUCER_ID, 0, 6),)
 
 
 def served_with(config: BrokerConfig) -> dict[int, ServedApi]:
-    """The table, with the versions that depend on settings: Kafka does not serve KIP-939 yet."""
+    """The table, with the versions that depend on settings: KIP-939, which Kafka does not serve yet."""
     if not config.transaction_two_phase_commit_enable:
         return SERVED
     return SERVED | {api.key: api for api in _WITH_TWO_PHASE_COMMIT}

@@ -1,4 +1,4 @@
-"""The broker: how it starts and stops. What it is made of is in parts.py."""
+"""Starts and stops the broker. Its parts are in parts.py."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from kaspar.metadata import SqliteMetadata, SqliteStore, Store
 from kaspar.metadata.directories import store_folder
 from kaspar.metadata.loading import load_image, prepare_store
 
-if TYPE_CHECKING:  # and loaded where they are needed: a broker without a cluster starts faster
+if TYPE_CHECKING:  # loaded where they are needed, because a broker without a cluster starts faster
     from kaspar.metadata.zookeeper import ZooKeeperMetadata, ZooKeeperStore
 
 log = get_log(__name__)
@@ -38,7 +38,7 @@ _STOPPING: Final = (BrokerState.NOT_RUNNING, BrokerState.PENDING_CONTROLLED_SHUT
 
 
 class Broker(Parts):
-    """One broker. All of it belongs to its event loop's thread, except where a part says otherwise."""
+    """One broker. It belongs to its event loop's thread, except where a part says otherwise."""
 
     def __init__(self, settings: BrokerSettings, *, clock: Clock | None = None) -> None:
         super().__init__(settings, clock=clock)
@@ -51,7 +51,7 @@ class Broker(Parts):
     # -- starting ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Return when clients are served. Raises KasparError with a sentence where that cannot be."""
+        """Start, and return when clients are served. Raises KasparError with a message if that is not possible."""
         if sys.flags.optimize:
             raise KasparError(
                 "Python runs with -O or PYTHONOPTIMIZE, which removes the assertions that protect the broker's "
@@ -114,7 +114,7 @@ class Broker(Parts):
     ) -> tuple["SqliteMetadata | ZooKeeperMetadata", "SqliteStore | ZooKeeperStore"]:
         config = self.config
         if config.zookeeper_connect is not None:
-            # Otherwise a broker whose ensemble does not respond is silent until it gives up.
+            # Logged first, because a broker whose ensemble does not respond is silent until it gives up.
             log.info("connecting to ZooKeeper", ensemble=config.zookeeper_connect)
             self._metadata = await _open_zookeeper(config)
         else:
@@ -132,7 +132,7 @@ class Broker(Parts):
 
     @property
     def _session_s(self) -> float:
-        """How long a dead process may be registered. Twice the time-out, because ZooKeeper counts in ticks."""
+        """How long a dead process may stay registered. Twice the timeout, because ZooKeeper counts in ticks."""
         return 2 * self.config.zookeeper_session_timeout_ms / 1000
 
     def _join_cluster(self, metadata: "ZooKeeperMetadata", store: "ZooKeeperStore") -> None:
@@ -160,7 +160,7 @@ class Broker(Parts):
         self.membership.start(store)
 
     async def _start_controller(self, metadata: SqliteMetadata, store: Store, cluster_id: str) -> None:
-        """This broker is the only one, and the controller."""
+        """Start the controller here: this broker is the only one."""
         shell = self.controller_shell = ControllerShell(
             store,
             Controller(self.settings),
@@ -175,7 +175,7 @@ class Broker(Parts):
         self.tasks.spawn(self._end_with(shell), name="watch over the controller")
 
     async def _end_with(self, controller: ControllerShell) -> None:
-        """Without its own controller this broker would serve an image that nobody keeps current."""
+        """Stop the broker when its controller has ended, because nobody would keep its image current."""
         await controller.ended.wait()
         if self.state is BrokerState.RUNNING:
             self.failures.stop_broker(KasparError("another controller has taken over the metadata store"))
@@ -214,7 +214,7 @@ class Broker(Parts):
         await self.large_requests.finish()
         await self.network.close_connections()
         if was_running and not self.failure.done():
-            with contextlib.suppress(Exception):  # a bug has been reported
+            with contextlib.suppress(Exception):  # a bug has been logged already
                 await self._last_report()
         await self.tasks.cancel_all()
         await self.transaction_routing.close()
@@ -247,7 +247,7 @@ class Broker(Parts):
             await unless_away(moving, self._is_store_connected)
 
     async def _last_report(self) -> None:
-        """The next start finds out as well what is not reported."""
+        """Report log directories. What is not reported now, the next start finds and reports."""
         report = asyncio.wait_for(self.places.finish(), LAST_REPORT_S)
         if self.membership is None:
             await report
@@ -261,7 +261,7 @@ class Broker(Parts):
         return store is not None and store.is_connected
 
     def _close_logs(self, cleanly: bool) -> None:
-        """After a broken invariant nothing is written any more: the next start checks what is on disk."""
+        """Close the logs. After a broken invariant nothing more is written: the next start checks what is on disk."""
         if cleanly:
             self.logs.close(self._registration.epoch)
         else:

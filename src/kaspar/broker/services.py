@@ -36,30 +36,33 @@ class CurrentSettings:
 
 
 class Threads:
-    """Where work runs that may wait for a disk, or that keeps the interpreter busy for long."""
+    """The thread pools for work that may wait for a disk, or that keeps the interpreter busy for long."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.blocking = ThreadPoolExecutor(BLOCKING_THREADS, thread_name_prefix="kaspar-io")
         self.sync = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kaspar-sync")
-        # One for all coordinators: more would only take the interpreter from each other, and from the event loop.
+        # One thread for all coordinators: more would only compete for the interpreter with each other and the event
+        # loop.
         self._loading = ThreadPoolExecutor(1, thread_name_prefix="kaspar-load")
         self._authenticating = ThreadPoolExecutor(AUTHENTICATING_THREADS, thread_name_prefix="kaspar-authenticate")
 
     async def run_blocking(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run what may wait for a disk in a thread."""
+        """Run work that may wait for a disk in a thread."""
         return await self._loop.run_in_executor(self.blocking, work, *arguments)
 
     async def run_loading(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run what takes seconds of the interpreter's time, in the one thread there is for that."""
+        """Run work that takes seconds of the interpreter's time, in the one thread for such work."""
         return await self._loop.run_in_executor(self._loading, work, *arguments)
 
     async def run_authenticating(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run a step of a log-in that may block, apart from all other work: clients that nobody knows ask for it."""
+        """Run a step of an authentication that may block. It has its own threads, because unauthenticated clients cause
+        it.
+        """
         return await self._loop.run_in_executor(self._authenticating, work, *arguments)
 
     def call_on_loop(self, work: Callable[..., object], *arguments: Any) -> None:
-        """From any thread: have the event loop call this."""
+        """Have the event loop call this. For any thread."""
         self._loop.call_soon_threadsafe(work, *arguments)
 
     def shut_down(self) -> None:
@@ -68,7 +71,7 @@ class Threads:
 
 
 def now_of(clock: PatientClock) -> Callable[[], Now]:
-    """The time as coordinators take it."""
+    """The clock of coordinators, as the function that they call."""
     moment = clock.moment
     return lambda: new_tuple(Now, moment())
 
@@ -78,11 +81,11 @@ class Failures:
 
     def __init__(self) -> None:
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        """Why the broker must stop, once it must."""
+        """Completed with the reason when the broker must stop."""
         self.on_log_directory: Callable[[StorageFailure], None] = self.stop_broker
 
     def on_bug(self, problem: Exception) -> None:
-        """A bug was met. A broken invariant stops the broker: it must not go on with what it no longer understands."""
+        """Handle a bug. A broken invariant stops the broker, because its state can no longer be trusted."""
         if isinstance(problem, AssertionError):
             self.stop_broker(problem)
 
@@ -91,7 +94,7 @@ class Failures:
             self.fatal.set_result(reason)
 
     def logging_bugs(self, what: str) -> Callable[[Exception], None]:
-        """`on_bug` for callers that leave the logging to others."""
+        """A variant of `on_bug` that also logs, for callers that do not log themselves."""
 
         def on_bug(problem: Exception) -> None:
             log.exception(what)

@@ -1,7 +1,7 @@
 """Group commit: many appends share one fsync.
 
-Of each partition at most one sync is under way. What is appended meanwhile is covered by the next one, so the slower
-the disk, the more records each sync carries. A partition with `flush.messages=1` commits only what a sync has
+At most one sync of a partition is under way. Records appended in the meantime are covered by the next one, so the
+slower the disk, the more records each sync covers. A partition with `flush.messages=1` commits only what a sync has
 covered; with a larger number, or `flush.ms`, syncing happens in the background and no request waits for it.
 """
 
@@ -37,7 +37,7 @@ class Syncing:
         self._held: set[Partition] = set()
 
     def ask(self, partition: "Partition") -> None:
-        """Sync this partition's log soon. What was appended before this call will be covered."""
+        """Sync this partition's log soon. Records appended before this call will be covered."""
         if partition not in self._under_way and partition not in self._held:
             task = asyncio.get_running_loop().create_task(self._sync(partition))
             self._under_way[partition] = task
@@ -52,18 +52,19 @@ class Syncing:
                 await loop.run_in_executor(self._executor, one.flush)
                 self._synced(loop.time() - started)
                 if one is not partition.log:
-                    continue  # it was moved to another directory: what was synced is not there
+                    continue  # the log was moved to another directory, and the sync was in the old one
                 if partition.syncs_before_commit:
                     partition.durable_up_to(Offset(one.recovery_point))
                     continue
-                # The setting may have changed meanwhile: then requests may be waiting for a sync that will not come.
+                # The setting may have changed in the meantime: requests may be waiting for a sync that would never
+                # come.
                 partition.durable_up_to(Offset(one.log_end_offset))
                 if one.unflushed_messages < one.config.flush_messages:
                     break
         except StorageFailure as failure:
             self._failed(failure)
         except Refused as refusal:
-            # No space, or no file handle, for what a sync writes. Nothing is committed; the next append syncs again.
+            # There was no space, or no file handle, for the sync. Nothing is committed; the next append syncs again.
             log.warning("a log could not be synced now", partition=partition.topic_partition, reason=refusal.message)
         except Exception as problem:  # the edge of the task
             log.exception("a sync failed because of a bug", partition=partition.topic_partition)
@@ -72,12 +73,12 @@ class Syncing:
             del self._under_way[partition]
 
     async def hold(self, partition: "Partition") -> None:
-        """Begin no sync of this partition until `release`, and return when none is under way. Requests wait for it."""
+        """Begin no sync of this partition until `release`, and return when none is under way. Requests wait."""
         self._held.add(partition)
         await self.finish_with(partition)
 
     def release(self, partition: "Partition") -> None:
-        """Also for a partition that is not held."""
+        """Allow syncs again. May be called for a partition that is not held."""
         if partition in self._held:
             self._held.discard(partition)
             if partition.syncs_before_commit:

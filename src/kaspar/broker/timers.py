@@ -1,17 +1,17 @@
-"""Timers by the ten thousand: one wheel for all coordinators, and one timer of the event loop that drives it.
+"""Timers for coordinators: one timer wheel for all of them, driven by one timer of the event loop.
 
-Groups have a session for each member and transactions a timeout each; a task or a loop timer for each of them would
-cost more than the work they wait for. The wheel is hierarchical: the first level has a slot for each tick, a slot of
-the next stands for a whole turn of the level below. Setting, moving and cancelling a timer touch one slot, however many
-timers there are; a timer far away is moved down a level at most LEVELS - 1 times before it is due.
+Groups have a session for each member, and transactions a timeout each: a task or a loop timer for each of these would
+cost more than the work itself. The wheel is hierarchical: the first level has a slot for each tick, and a slot of each
+further level stands for a full turn of the level below. Setting, moving and cancelling a timer touch one slot, however
+many timers there are. A distant timer is moved down a level at most LEVELS - 1 times before it is due.
 
 Rules:
-- A timer is never early, and late by a tick at most, as long as the event loop is free. A tick is a millisecond, as in
-  Kafka: there are programs that sleep for just as long as a session lasts, and then expect it to be over.
-- Time is the steady clock's: a wall clock that jumps ends nobody's session.
-- Without timers nothing runs, and nothing wakes the loop before the next timer may be due.
-- Many timers due at once are fired in pieces, and so are many of one slot moved down a level, so that whatever else the
-  loop has to do comes between them.
+- A timer never fires early, and at most a tick late while the event loop is free. A tick is a millisecond, as in Kafka:
+  some programs sleep for exactly the length of a session and then expect it to have expired.
+- Timers use the steady clock, so no session expires because the wall clock jumps.
+- Without timers nothing runs, and the loop is not woken before the next timer may be due.
+- When many timers are due at once, they are fired in batches, and when many timers of one slot are moved down a level,
+  they are moved in batches, so that other work of the event loop runs in between.
 """
 
 import asyncio
@@ -28,32 +28,34 @@ SLOT_BITS: Final = 6
 SLOTS: Final = 1 << SLOT_BITS
 LEVELS: Final = 6
 FIRE_AT_MOST: Final = 64
-"""How many timers are fired before others get their turn of the loop, if that took ..."""
+"""The event loop fires this many timers before it does other work, if firing them took FIRE_FOR_S."""
 FIRE_FOR_S: Final = 0.001
-"""... this long."""
+"""See FIRE_AT_MOST."""
 MOVE_AT_MOST: Final = 1000
-"""How many timers are moved down a level before others get their turn."""
+"""The event loop moves this many timers down a level before it does other work."""
 
 _MASK: Final = SLOTS - 1
 _HORIZON: Final = 1 << SLOT_BITS * LEVELS
-"""In ticks: two years. What lies beyond waits in the last slot and is placed again when that comes down."""
+"""In ticks: two years. Timers beyond it wait in the last slot, and are placed again when that slot is reached."""
 
 K = TypeVar("K", bound=Hashable)
 Owner: TypeAlias = Callable[[Hashable], None]
 
 
 class TimerWheel(Generic[K]):
-    """Which key is due when. Has no clock: it is given the time in milliseconds, which never goes back."""
+    """Keys and the times at which they are due. Has no clock: it is given the time in milliseconds, which never goes
+    back.
+    """
 
     __slots__ = ("_due", "_levels", "_reached", "_slot_of", "_tick")
 
     def __init__(self, now_ms: int = 0) -> None:
         self._tick = now_ms // TICK_MS
-        """Everything up to this tick is in `_due`, in a slot of `_reached`, or was handed out."""
+        """Timers up to this tick are in `_due`, in a slot of `_reached`, or were returned by `due`."""
         self._levels: list[list[dict[K, int]]] = [[{} for _ in range(SLOTS)] for _ in range(LEVELS)]
         self._due: dict[K, int] = {}
         self._reached: list[dict[K, int]] = []
-        """Slots whose time has come at this tick and that are not empty yet, the highest level last."""
+        """The slots that are reached at this tick and are not empty yet, with the highest level last."""
         self._slot_of: dict[K, dict[K, int]] = {}
 
     def __len__(self) -> int:
@@ -63,14 +65,14 @@ class TimerWheel(Generic[K]):
         return key in self._slot_of
 
     def set(self, key: K, at_ms: int) -> None:
-        """Let `key` be due at `at_ms`; what was set for it before no longer counts."""
+        """Let `key` be due at `at_ms`, in place of any earlier time that was set for it."""
         slot = self._slot_of.get(key)
         if slot is not None:
             del slot[key]
         self._place(key, -(-at_ms // TICK_MS))
 
     def cancel(self, key: K) -> bool:
-        """Whether there was such a timer. One that is due and was not handed out yet is still there."""
+        """Remove a timer. Returns whether it existed. One that is due exists until `due` has returned it."""
         slot = self._slot_of.pop(key, None)
         if slot is None:
             return False
@@ -78,8 +80,8 @@ class TimerWheel(Generic[K]):
         return True
 
     def due(self, now_ms: int, at_most: int | None = None) -> list[K]:
-        """Take out what is due, in order of time. With `at_most`, the rest is handed out by the next call, and that may
-        be all of it where many timers have to be moved first: see `next_ms`.
+        """Remove and return the keys that are due, in order of time. With `at_most`, later calls return the rest. A
+        call may return nothing although keys are due, if many timers have to be moved first: see `next_ms`.
         """
         self._advance(now_ms // TICK_MS, None if at_most is None else MOVE_AT_MOST)
         keys = list(islice(self._due, at_most))
@@ -89,7 +91,7 @@ class TimerWheel(Generic[K]):
         return keys
 
     def next_ms(self) -> int | None:
-        """When to look again: no timer is due before. None if there is no timer."""
+        """The time at which to call `due` again: no timer is due before it. None if there is no timer."""
         if not self._slot_of:
             return None
         if self._due or self._reached:
@@ -132,7 +134,7 @@ class TimerWheel(Generic[K]):
             ]
 
     def _empty(self, slot: dict[K, int], most: int | None) -> int:
-        """Place again what is in a slot that is reached: a level further down, or with what is due. How many were."""
+        """Place the timers of a reached slot again, a level below or in `_due`. Returns how many were placed."""
         timers = list(islice(slot.items(), most))
         if len(timers) == len(slot):
             slot.clear()
@@ -144,7 +146,7 @@ class TimerWheel(Generic[K]):
         return len(timers)
 
     def _next_stop(self) -> int:
-        """The next tick at which a slot that holds something is reached. There is such a slot."""
+        """The next tick at which a slot that is not empty is reached. There must be one."""
         return min(self._stops())
 
     def _stops(self) -> Iterator[int]:
@@ -158,7 +160,7 @@ class TimerWheel(Generic[K]):
 
 
 class Timers:
-    """The wheel on an event loop. Every timer has a key, and a function that is called with it when it is due."""
+    """The timer wheel on an event loop. A timer has a key and an owner: the function that is called with the key."""
 
     def __init__(self, clock: Clock, *, on_bug: Callable[[Exception], None]) -> None:
         self._clock = clock
@@ -185,14 +187,14 @@ class Timers:
         self._wheel.cancel((owner, key))
 
     def stop(self) -> None:
-        """Nothing fires from now on."""
+        """Fire no timer from now on."""
         self._stopped = True
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
     def fire(self) -> None:
-        """Fire what is due, and come back for the rest."""
+        """Fire the timers that are due, and schedule the next call."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -201,7 +203,7 @@ class Timers:
             for owner, key in due:
                 try:
                     owner(key)
-                except Exception as problem:  # the edge: one timer's bug keeps no other from its turn
+                except Exception as problem:  # the edge: one timer's bug must not keep others from firing
                     self._on_bug(problem)
             if time.perf_counter() - started > FIRE_FOR_S:
                 break
@@ -216,6 +218,6 @@ class Timers:
             self._handle.cancel()
         loop = asyncio.get_running_loop()
         self._wake_at_ms = at_ms
-        at_ms = -(-at_ms // TICK_MS) * TICK_MS  # the wheel hands it out then, and not before
-        delay_ms = math.ceil(at_ms - self._clock.monotonic() * 1000)  # uvloop rounds, and might wake us too early
+        at_ms = -(-at_ms // TICK_MS) * TICK_MS  # the wheel returns the timer at this tick, not before
+        delay_ms = math.ceil(at_ms - self._clock.monotonic() * 1000)  # uvloop rounds, and might call this too early
         self._handle = loop.call_later(delay_ms / 1000, self.fire) if delay_ms > 0 else loop.call_soon(self.fire)

@@ -1,8 +1,7 @@
-"""What a broker does periodically, each on its own schedule, the slow parts in threads: checkpoints, syncs by
+"""Periodic maintenance, each task on its own schedule, with the slow parts in threads: checkpoints, syncs by
 `flush.ms`, retention, rolling segments for compaction, producer snapshots, removing deleted files, expiring producers.
 
-What expires goes by the patient clock (base/patient_clock.py), because it does not come back; durations are measured by
-the steady clock.
+Expiry uses the patient clock (base/patient_clock.py), because it cannot be undone. Durations use the steady clock.
 """
 
 import asyncio
@@ -29,13 +28,13 @@ MISSING_LOGS_INTERVAL_MS: Final = 1_000
 PRODUCER_EXPIRY_INTERVAL_MS: Final = 600_000
 MOST_SLEEP_S: Final = 3600.0
 MOST_SEGMENTS_AT_ONCE: Final = 32
-"""How many segments the event loop renames before others have their turn."""
+"""The event loop renames this many segments before it does other work."""
 MOST_PARTITIONS_AT_ONCE: Final = 1000
-"""How many partitions it looks at before others have their turn."""
+"""The event loop visits this many partitions before it does other work."""
 LEAST_SYNC_INTERVAL_MS: Final = 10
 MOST_SYNC_INTERVAL_MS: Final = 1000
 MOST_PRODUCERS_AT_ONCE: Final = 1000
-"""How many producers it looks at before others have their turn."""
+"""The event loop visits this many producers before it does other work."""
 
 
 class Upkeep:
@@ -96,7 +95,7 @@ class Upkeep:
             await self._guarded(name, work())
 
     async def _guarded(self, name: str, work: Awaitable[T]) -> T | None:
-        """What fails now is tried again the next time."""
+        """Await maintenance work and handle its errors. Work that fails is retried at its next time."""
         try:
             return await work
         except StorageFailure as failure:
@@ -112,7 +111,7 @@ class Upkeep:
         await self._threads.run_blocking(self._logs.checkpoint)
 
     async def finish(self) -> None:
-        """Before the logs are closed: a leader with followers begins with these high watermarks."""
+        """Write the last high watermarks before the logs are closed: a leader with followers starts with them."""
         await self._guarded("high watermark checkpoint", self._high_watermarks())
 
     async def _high_watermarks(self) -> None:
@@ -120,14 +119,18 @@ class Upkeep:
         await self._threads.run_blocking(self._logs.write_high_watermarks, offsets)
 
     async def _in_slices(self) -> AsyncIterator[Partition]:
-        """All partitions, with turns for others in between. One may be deleted before its turn."""
+        """All partitions; other work of the event loop runs in between. A partition may be deleted before it is
+        yielded.
+        """
         for number, partition in enumerate(tuple(self._partitions), 1):
             yield partition
             if number % MOST_PARTITIONS_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
     async def _sync_by_time(self) -> None:
-        """As often as the shortest `flush.ms` of any topic requires, or as the broker's own schedule says."""
+        """Sync by `flush.ms`. Sets the interval to what the shortest `flush.ms` of any topic requires, or else to the
+        broker's own schedule.
+        """
         now_ms = self._steady_ms()
         shortest_ms = MAX_LONG
         async for partition in self._in_slices():
@@ -145,19 +148,19 @@ class Upkeep:
         deleted = 0
         for partition in tuple(self._partitions):
             if not partition.offline:
-                # One that fails, perhaps because the disk is full, keeps no other from freeing space.
+                # A partition that fails, perhaps because the disk is full, must not keep others from freeing space.
                 name = f"retention of {partition.topic_partition}"
                 deleted += await self._guarded(name, self._retain_one(partition, now_ms)) or 0
         if deleted:
-            # So that the log start offsets are the same after a crash.
+            # Written so that the log start offsets are the same after a crash.
             await self._checkpoint()
 
     async def _retain_one(self, partition: Partition, now_ms: int) -> int:
-        """How many segments were deleted."""
+        """Delete old segments of a partition by its retention settings. Returns how many."""
         one = partition.log
         start = await self._threads.run_blocking(one.retention_start_offset, now_ms, partition.high_watermark)
         if start > one.log_start_offset:
-            # Segments stay until the producer snapshots behind them are written.
+            # Segments are kept until the producer snapshots after them are written.
             await self._threads.run_blocking(one.write_snapshots)
         segments = 0
         while partition.may_change(one):
@@ -176,12 +179,14 @@ class Upkeep:
         return segments
 
     async def _roll_idle(self) -> None:
-        """So that records are compacted within `max.compaction.lag.ms` even without further appends."""
+        """Roll active segments that are old enough, so that records are compacted within `max.compaction.lag.ms` even
+        without further appends.
+        """
         now_ms = self._clock.now_ms()
         for partition in tuple(self._partitions):
             if partition.log.config.max_compaction_lag_ms < MAX_LONG:
                 await self._guarded(f"rolling {partition.topic_partition}", self._roll_one(partition, now_ms))
-                await asyncio.sleep(0)  # each may open a file, or make some
+                await asyncio.sleep(0)  # each may open or create a file
 
     async def _roll_one(self, partition: Partition, now_ms: int) -> None:
         if not partition.offline and partition.is_changeable:
@@ -196,7 +201,9 @@ class Upkeep:
 
 
 async def drop_old_segments(threads: Threads, partition: Partition) -> int:
-    """Drop what lies below the log start offset, in steps, so that the loop has time for others: how many segments."""
+    """Drop the segments below the log start offset, in steps, so that other work of the event loop runs in between.
+    Returns how many were dropped.
+    """
     one, segments = partition.log, 0
     if one.waits_for_snapshots:
         await threads.run_blocking(one.write_snapshots)

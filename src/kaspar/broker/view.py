@@ -1,6 +1,4 @@
-"""The broker as its metrics and health pages see it. Called from another thread, so everything is a copy made in one
-step.
-"""
+"""The broker as its metrics and health pages see it. Called from another thread, so copies are made in one step."""
 
 from collections.abc import Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
@@ -29,12 +27,12 @@ from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
 from kaspar.storage import Log, LogDirectory, LogManager
 
-if TYPE_CHECKING:  # no client may ever push
+if TYPE_CHECKING:  # not loaded if no client ever pushes metrics
     from kaspar.broker.telemetry.series import ClientSeries
     from kaspar.broker.telemetry.telemetry import Telemetry
 
 LATE_BY_MS: Final = 5 * 60 * 1000
-"""A transaction open for this much longer than its timeout may be has been lost by its coordinator."""
+"""A transaction that is open for this much longer than the maximum timeout is hanging: its coordinator lost it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class HostedReplica:
 
     @property
     def replica_count(self) -> int:
-        """Without those that a reassignment adds, as in Kafka's OngoingReassignmentState."""
+        """The replicas without those that a reassignment adds, as in Kafka's OngoingReassignmentState."""
         leadership = self.partition.state.leadership
         return len(leadership.replicas) - len(leadership.adding_replicas)
 
@@ -78,7 +76,7 @@ class HostedReplica:
     def has_late_transaction(self) -> bool:
         try:
             return self.partition.log.producers.has_late_transaction(self.now_ms, self.late_after_ms)
-        except (KeyError, RuntimeError):  # it ended while it was read
+        except (KeyError, RuntimeError):  # the transaction ended while it was read
             return False
 
 
@@ -140,7 +138,7 @@ class ClusterCounts:
     image: ClusterImage
     broker_id: int
     offline_here: Set[TopicPartition]
-    """Of this broker's replicas, those on failed log directories. What it leads of them is offline."""
+    """This broker's replicas on failed log directories. Those that it leads are offline partitions."""
 
     @property
     def active_broker_count(self) -> int:
@@ -148,7 +146,7 @@ class ClusterCounts:
 
     @property
     def fenced_broker_count(self) -> int:
-        """Brokers that have replicas and are down."""
+        """The number of brokers that have replicas and are down."""
         known = {
             replica
             for topic in self.image.topics.values()
@@ -178,7 +176,7 @@ class ClusterCounts:
         return sum(leader != partition.replicas[0] for leader, partition in self._leaders())
 
     def _leaders(self) -> Iterator[tuple[int, PartitionImage]]:
-        """Of all partitions; NO_LEADER where the leader cannot use its log."""
+        """The leaders of all partitions; NO_LEADER if the leader cannot use its log."""
         for name, topic in self.image.topics.items():
             for index, partition in enumerate(topic.partitions):
                 is_offline = partition.leader == self.broker_id and TopicPartition(name, index) in self.offline_here
@@ -190,7 +188,7 @@ class Purgatories(Protocol):
 
 
 class BrokerParts(Protocol):
-    """The parts of a broker that have something to show."""
+    """The parts of a broker that the pages read."""
 
     @property
     def broker_id(self) -> int: ...
@@ -233,7 +231,7 @@ class BrokerParts(Protocol):
 
 
 class NoTelemetry:
-    """No client has asked for a subscription yet."""
+    """The telemetry of a broker whose clients have not requested a subscription yet."""
 
     instance_count: Final = 0
 
@@ -245,7 +243,7 @@ NO_TELEMETRY: Final = NoTelemetry()
 
 
 class RunningBroker:
-    """`metrics.view.BrokerView` of a broker."""
+    """Implements `metrics.view.BrokerView` for a broker."""
 
     def __init__(self, broker: BrokerParts) -> None:
         self._broker = broker
@@ -326,7 +324,9 @@ class RunningBroker:
         return CleanerNumbers.of(self._broker.cleaning, self._broker.logs)
 
     def controller(self) -> ClusterCounts | None:
-        """None where another broker is the controller: sums over all brokers count the cluster once."""
+        """The cluster's counts; None if another broker is the controller, so that sums over all brokers count each
+        once.
+        """
         if self.controller_problem() is not None or self._broker.image.controller_id != self._broker.broker_id:
             return None
         return ClusterCounts(self._broker.image, self._broker.broker_id, self._offline())

@@ -1,7 +1,7 @@
-"""What the handler of each API is given.
+"""Creates the handler of each API with what it needs.
 
-A handler's module is imported when the first request for it comes, so that a start pays for nothing it does not need.
-Produce and Fetch are hot and have packages of their own (produce/, fetch/). `b` are the parts of the broker.
+A handler's module is imported at the first request for it, so that a start loads only what it needs. Produce and Fetch
+are hot and have their own packages (produce/, fetch/). `b` stands for the parts of the broker.
 """
 
 from collections.abc import Callable, Mapping
@@ -211,7 +211,7 @@ def handler_of(key: ApiKey, b: "Parts") -> Handler:
 
 
 def recognizer_of(key: ApiKey, b: "Parts") -> Recognizer | None:
-    """What makes requests of this API known by their bytes, where that is worth it."""
+    """What recognizes requests of this API by their bytes; None for APIs where this does not pay off."""
     if key is ApiKey.OFFSET_COMMIT:
         from kaspar.broker.coordination.known_commits import CommitRecognizer
 
@@ -245,7 +245,7 @@ def _permission(b: "Parts") -> Permission:
 
 
 def request_pipeline(b: "Parts") -> Pipeline:
-    """What every request of a broker passes through."""
+    """The pipeline that every request to a broker passes through."""
     return Pipeline(
         served_with(b.config),
         Gates(ConnectionIdentity(), _permission(b), NoQuota()),

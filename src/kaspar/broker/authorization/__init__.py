@@ -1,9 +1,10 @@
-"""Who may do what: every request is checked against the ACLs before anything is done or revealed.
+"""Authorization: every request is checked against the ACLs before anything is done or revealed.
 
 - `access`: the authorizer as the broker uses it, with its audit log; `permission`: the gate of the request pipeline
 - `guards`: what a guard is, and the kinds that many APIs share; `topics`, `metadata`, `groups`, `offset_fetch`,
-  `transactions`, `configs`, `cluster`: those of each API; `records`: the topics of Produce and Fetch
-- `table`: API by API, what is needed and what the response is without it
+  `transactions`, `configs`, `cluster`, `delegation_tokens`: the guards of each API; `records`: the topics of Produce
+  and Fetch
+- `table`: for each API the permissions that it needs, and the response without them
 
-Nothing of this is loaded without an authorizer.
+None of this is loaded without an authorizer.
 """

@@ -1,7 +1,7 @@
 """The authorizer as a broker uses it: it follows the image, and every decision goes to the audit log.
 
-The audit log is a logger of its own, as Kafka's `kafka.authorizer.logger`: what is denied at INFO, what is allowed at
-DEBUG. One request can name very many resources: what is denied beyond MAX_DENIED_LINES of them is only counted.
+The audit log is a separate logger, like Kafka's `kafka.authorizer.logger`: denied operations at INFO, allowed ones at
+DEBUG. One request can name very many resources: beyond MAX_DENIED_LINES denials are only counted.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ _TYPE_NAMES: Final = {
 
 @lru_cache(maxsize=4096)
 def host_address(peer: str) -> str:
-    """The address of a peer (`address:port`) as ACLs have it: in the form of Java's getHostAddress, in which an IPv6
-    address is written in full, and an IPv4 address that came over IPv6 as an IPv4 address.
+    """The address of a peer (`address:port`) in the form that ACLs have, which is that of Java's getHostAddress: an
+    IPv6 address is written in full, and an IPv4-mapped one as an IPv4 address.
     """
     text = peer.rpartition(":")[0].strip("[]")
     try:
@@ -56,12 +56,12 @@ def host_address(peer: str) -> str:
 
 
 def logs_what_is_allowed() -> bool:
-    """Then no request may be handled without a check of each of its resources."""
+    """Whether allowed operations are logged. If so, every resource of every request has to be checked."""
     return audit.logger.isEnabledFor(logging.DEBUG)
 
 
 class Caller:
-    """Who sends a request, for the checks of that request."""
+    """The sender of a request, for the checks of that request."""
 
     __slots__ = ("_authorizer", "_denied", "_host", "_over_limit", "_principal", "_request", "context")
 
@@ -74,7 +74,7 @@ class Caller:
         over_limit: "deque[Caller]",
         context: RequestContext | None = None,
     ) -> None:
-        """`over_limit` gets it when it is denied more than MAX_DENIED_LINES."""
+        """The caller adds itself to `over_limit` when it is denied more than MAX_DENIED_LINES."""
         self._authorizer = authorizer
         self._principal = principal
         self._host = host
@@ -86,8 +86,8 @@ class Caller:
     def is_authorized(
         self, operation: AclOperation, resource_type: ResourceType, name: str, *, quietly: bool = False, count: int = 1
     ) -> bool:
-        """`quietly`: a denial is no news, since the request gets what it may see, or has another way. `count`: how
-        often the request names the resource.
+        """Whether the client may do this. `quietly`: a denial is not logged, because the response only omits the
+        resource, or another permission is enough. `count`: how often the request names the resource.
         """
         verdict = self._authorizer.authorize(self._principal, self._host, operation, resource_type, name)
         if verdict.allowed:
@@ -98,7 +98,8 @@ class Caller:
             if self._denied <= MAX_DENIED_LINES:
                 self._log(verdict, operation, resource_type, name, count)
             elif self._denied == MAX_DENIED_LINES + 1:
-                asyncio.get_running_loop().call_soon(self._log_others)  # when all of it, or of a piece, is checked
+                # Called when the whole request, or the current piece of it, is checked.
+                asyncio.get_running_loop().call_soon(self._log_others)
                 if self.context is not None and self not in self._over_limit:
                     self._over_limit.append(self)
         return verdict.allowed
@@ -107,11 +108,11 @@ class Caller:
         return self.is_authorized(operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
 
     def is_authorized_on_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """On at least one resource of the type."""
+        """Whether the operation is allowed on at least one resource of the type."""
         return self._authorizer.authorize_by_resource_type(self._principal, self._host, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str) -> int:
-        """All that are allowed, as bits. These checks are not logged."""
+        """All operations that are allowed on the resource, as bits. These checks are not logged."""
         bits = 0
         for operation in operations_of(resource_type):
             if self._authorizer.authorize(self._principal, self._host, operation, resource_type, name).allowed:
@@ -145,12 +146,14 @@ class Caller:
 
 
 class Access:
-    """Of a broker with an authorizer."""
+    """The authorizer of a broker, and the callers that it checks."""
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self.authorizer = authorizer
         self._over_limit: deque[Caller] = deque(maxlen=_REMEMBERED)
-        """A large request comes in pieces, with the same context."""
+        """The callers over the limit. Found again by their context: a large request comes in pieces, with the same
+        context.
+        """
 
     def image_changed(self, change: ImageChange) -> None:
         old, new = change.old.acls, change.new.acls
@@ -169,7 +172,7 @@ class Access:
         return Caller(self.authorizer, principal, host, name, self._over_limit, context)
 
     def describes_of(self, principal: Principal, peer: str) -> Callable[[str], bool]:
-        """Which topics a client may describe, by the ACLs at the time of each question."""
+        """Which topics a client may describe: a function that applies the ACLs at the time of each call."""
         caller = self.caller(principal, peer, ApiKey.CONSUMER_GROUP_HEARTBEAT)
         return lambda topic: caller.is_authorized(AclOperation.DESCRIBE, ResourceType.TOPIC, topic, quietly=True)
 

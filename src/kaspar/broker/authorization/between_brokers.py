@@ -1,6 +1,6 @@
-"""Kaspar's own APIs between brokers: where these have a listener of their own, no other listener serves them.
+"""Restricts Kaspar's own APIs between brokers to the listener between brokers, if there is a separate one.
 
-With or without an authorizer: what a broker tells another, such as credentials, is not for clients.
+This holds with or without an authorizer: brokers send each other secrets such as credentials.
 """
 
 from collections.abc import Callable, Mapping

@@ -259,7 +259,9 @@ WRITE_TXN_FENCES: Final = Whole(_CLUSTER_ACTION, _write_txn_fences)
 
 @dataclass(frozen=True, slots=True)
 class WriteTxnMarkers:
-    """An operator who ends a hanging transaction has ALTER (KIP-664); a broker has CLUSTER_ACTION."""
+    """The permission to write transaction markers: CLUSTER_ACTION for brokers, or ALTER for an operator who ends a
+    hanging transaction (KIP-664).
+    """
 
     needs: tuple[Need, ...] = (
         Need(AclOperation.ALTER, ResourceType.CLUSTER, "CLUSTER_ACTION is required"),
@@ -292,7 +294,7 @@ class WriteTxnMarkers:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOperations:
-    """Everyone may ask. The authorized operations need DESCRIBE."""
+    """Every client may send the request. Only the authorized operations in the response need DESCRIBE."""
 
     needs: tuple[Need, ...] = (
         Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "no authorized operations (0)", of="authorized operations"),

@@ -1,4 +1,4 @@
-"""Guards of the config APIs: what is needed depends on the type of the resource."""
+"""Guards of the config APIs: the permission depends on the type of the resource."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -32,7 +32,7 @@ def _refusal(call: Call, needs: tuple[Need, ...], resource: Any) -> ErrorCode | 
             needed, name = on_topic, resource.resource_name
         case ConfigType.GROUP:
             needed, name = on_group, resource.resource_name
-        case _:  # a type that does not exist is the handler's to refuse
+        case _:  # the handler refuses an unknown type
             needed, name = on_cluster, CLUSTER_NAME
     return None if needed.is_authorized(call.caller, name) else needed.code
 
@@ -67,7 +67,7 @@ class DescribeConfigs:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigs:
-    """AlterConfigs and IncrementalAlterConfigs. The results stay in the order of the request."""
+    """The guard of AlterConfigs and IncrementalAlterConfigs. Results are in the order of the request."""
 
     response: type[Any]
     result: type[Any]

@@ -1,4 +1,4 @@
-"""Guards of the APIs of delegation tokens. Who owns a token, or renews it, needs no permission (KIP-48, KIP-373)."""
+"""Guards of the delegation token APIs. The owner and the renewers of a token need no permission (KIP-48, KIP-373)."""
 
 from dataclasses import dataclass
 from typing import Final

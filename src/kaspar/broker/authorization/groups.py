@@ -130,7 +130,7 @@ DELETE_GROUPS: Final[Guard] = Each(
 
 @dataclass(frozen=True, slots=True)
 class ListGroups:
-    """With DESCRIBE on the cluster one sees all groups, otherwise those that one may describe."""
+    """DESCRIBE on the cluster shows all groups; otherwise the client sees the groups that it may describe."""
 
     needs: tuple[Need, ...] = (
         Need(AclOperation.DESCRIBE, ResourceType.CLUSTER, "DESCRIBE on each group is required"),
@@ -171,7 +171,7 @@ class ConsumerGroupHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupDescribe:
-    """A group with a topic that one may not describe is hidden as a whole, but for its name."""
+    """If the client may not describe one of a group's topics, all of the group but its name is hidden."""
 
     needs: tuple[Need, ...] = (DESCRIBE_GROUP, replace(DESCRIBE_TOPIC, of="topics of its members"))
 
@@ -254,7 +254,7 @@ class OffsetCommit:
         names = call.images.current.topic_names
 
         def name_of(topic: OffsetCommitRequestTopic) -> str | None:
-            """None: there is no topic with that id, which the handler says."""
+            """The topic's name; None if there is no topic with that id, an error that the handler returns."""
             return topic.name if topic.topic_id == ZERO_UUID else names.get(topic.topic_id)
 
         denied = denied_names(call.caller, on_topic, _known(map(name_of, request.topics)))

@@ -1,8 +1,8 @@
 """What a guard is, and the kinds that many APIs share.
 
-A guard stands before the handler of an API. It takes from a request what the client may not do, has the handler do the
-rest, and puts the refusals into its response where Kafka puts them. So handlers know nothing of permissions, and what
-they never see they cannot reveal.
+A guard is called in place of the handler of an API. It removes from a request what the client may not do, passes the
+rest to the handler, and adds the errors to the response where Kafka has them. So handlers know nothing of permissions,
+and cannot reveal what they never see.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _CODES: Final = {
 @dataclass(frozen=True, slots=True)
 class Need:
     """A permission that an API needs. `denied` is what the response has without it: an error code, or a sentence where
-    there is none. `of` says of what, where that is not every resource of the request.
+    there is no code. `of` limits it to some resources or requests.
     """
 
     operation: AclOperation
@@ -54,7 +54,7 @@ class Need:
 
 
 def need(operation: AclOperation, resource_type: ResourceType, *, of: str = "") -> Need:
-    """Whose lack is an error: the one of its resource type."""
+    """A permission without which the response has the error of its resource type."""
     return Need(operation, resource_type, _CODES[resource_type], of)
 
 
@@ -86,7 +86,7 @@ def guarded(handler: Handler, guard: Guard, access: Access, images: ImageSource)
 
 
 def then(result: HandlerResult, change: Callable[[Response], Response]) -> HandlerResult:
-    """The response, changed, at once if it is there."""
+    """Apply `change` to the response: now if it is there, otherwise when it is."""
     if isinstance(result, Message | PartlyEncoded):
         return change(result)
     return _later(result, change)
@@ -105,7 +105,7 @@ def with_elements(
     first: bool,
     places: Sequence[int] = (),
 ) -> Response:
-    """The response with more elements in one of its arrays: before or behind those that are there, or in places."""
+    """The response with more elements in one of its arrays: before or after the existing ones, or at given places."""
     if not isinstance(response, PartlyEncoded) or name not in response.encoded:
         message: Any = response.message if isinstance(response, PartlyEncoded) else response
         there = getattr(message, name) or ()
@@ -131,7 +131,7 @@ def _joined(more: Sequence[Any], there: Sequence[Any], first: bool, places: Sequ
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All of a request needs one permission, on the resource that it names or on the cluster."""
+    """A guard for a request that needs one permission, on the cluster or on the resource that it names."""
 
     need: Need
     refuse: Callable[[RequestContext, Any, ErrorCode], Message]
@@ -149,8 +149,8 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Every element of an array needs the permission on the resource that it names. Those without it are refused, and
-    the handler gets the others, if there are any.
+    """A guard for a request in which each element of an array needs the permission on the resource that it names. The
+    elements without it are refused; the handler gets the others, if there are any.
     """
 
     need: Need
@@ -161,9 +161,9 @@ class Each:
     respond: Callable[[tuple[Any, ...]], Message]
     refused_first: bool = False
     in_place: bool = False
-    """The results are in the order of the request, one for each element."""
+    """Whether the results are in the order of the request, one for each element."""
     distinct: bool = False
-    """An element that is named twice has one result."""
+    """Whether an element that is named twice has one result."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -191,7 +191,7 @@ class Each:
 
 
 def denied_names(caller: Caller, needed: Need, names: Any) -> frozenset[str]:
-    """Each name is checked once, however often it occurs."""
+    """The names that the client lacks the permission for. Each is checked once, however often it occurs."""
     return frozenset(
         name for name, count in Counter(names).items() if not needed.is_authorized(caller, name, count=count)
     )
@@ -200,7 +200,7 @@ def denied_names(caller: Caller, needed: Need, names: Any) -> frozenset[str]:
 def only(
     response: Response, name: str, element_class: type[Message], keep: Callable[[Any], bool], version: int
 ) -> HandlerResult:
-    """The response without the elements of one of its arrays that are not to be seen."""
+    """The response with only those elements of one of its arrays that the client may see."""
     if isinstance(response, PartlyEncoded) and name in response.encoded:
         return _only_encoded(response, name, element_class, keep, version)
     message: Any = response.message if isinstance(response, PartlyEncoded) else response
@@ -214,7 +214,7 @@ _AT_ONCE: Final = 200
 async def _only_encoded(
     response: PartlyEncoded, name: str, element_class: type[Message], keep: Callable[[Any], bool], version: int
 ) -> PartlyEncoded:
-    """There are thousands of them: other requests get their turns in between."""
+    """Filter encoded elements. There may be thousands: other requests are handled in between."""
     kept: list[bytes] = []
     for number, data in enumerate(response.encoded[name]):
         if number % _AT_ONCE == _AT_ONCE - 1:

@@ -1,4 +1,4 @@
-"""Guards of Metadata and DescribeTopicPartitions: topics that one may not describe do not exist."""
+"""Guards of Metadata and DescribeTopicPartitions, which hide topics that the client may not describe."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -36,8 +36,8 @@ def _describable(call: Call) -> tuple[list[str], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Of a request for all topics those are left out that the client may not describe. A topic that does not exist is
-    created with CREATE on the cluster or on the topic.
+    """A request for all topics returns only those that the client may describe. Creating a topic that does not exist
+    needs CREATE on the cluster or on the topic.
     """
 
     settings: CurrentSettings
@@ -53,11 +53,11 @@ class Metadata:
         if topics is None or (version < _FIRST_WITH_NULL_FOR_ALL and not topics):
             return self._all(call, request)
         if version < _FIRST_WITH_ID_ALONE and any(each.name is None or each.topic_id != ZERO_UUID for each in topics):
-            return call.proceed(request)  # which the handler refuses
+            return call.proceed(request)  # the handler refuses such a request
         image = call.images.current
 
         def name_of(topic: MetadataRequestTopic) -> str | None:
-            """None: there is no topic with that id, which the handler says."""
+            """The topic's name; None if there is no topic with that id, an error that the handler returns."""
             return (topic.name or "") if topic.topic_id == ZERO_UUID else image.topic_names.get(topic.topic_id)
 
         named = [(name_of(each), each) for each in dict.fromkeys(topics)]
@@ -94,14 +94,14 @@ class Metadata:
 
     @staticmethod
     def _proceed_with(call: Call, request: MetadataRequest) -> HandlerResult:
-        """In version 0 no topics stand for all topics."""
+        """Call the handler. In version 0 an empty array means all topics, so no topics are requested in version 1."""
         context = call.context
         if not request.topics and context.version < _FIRST_WITH_NULL_FOR_ALL:
             context = context._replace(version=_FIRST_WITH_NULL_FOR_ALL)
         return call.handler(context, request)
 
     def _not_created(self, call: Call, request: MetadataRequest, names: list[str]) -> tuple[str, ...]:
-        """Those that do not exist, would be created, and may not be."""
+        """The missing topics that the request would create, but that the client may not create."""
         if not request.allow_auto_topic_creation or not self.settings.config.auto_create_topics_enable:
             return ()
         _, on_cluster, on_topic, _ = self.needs

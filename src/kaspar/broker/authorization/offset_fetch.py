@@ -1,4 +1,4 @@
-"""The guard of OffsetFetch, in its three forms: one group, several groups, topics by id."""
+"""The guard of OffsetFetch, for its three forms: one group, several groups, topics by id."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -29,7 +29,7 @@ FIRST_WITH_TOPIC_ID: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetch:
-    """Of a request for all offsets of a group, topics that the client may not describe are left out."""
+    """A request for all offsets of a group returns only the topics that the client may describe."""
 
     needs: tuple[Need, ...] = (
         need(AclOperation.DESCRIBE, ResourceType.GROUP),
@@ -63,7 +63,7 @@ class OffsetFetch:
         return then(call.proceed(replace(request, topics=allowed)), merged)
 
     def _of_groups(self, call: Call, request: OffsetFetchRequest) -> HandlerResult:
-        """The groups of the response are in the order of the request."""
+        """Check each group by itself. The groups of the response are in the order of the request."""
         on_group, on_topic = self.needs
         image = call.images.current
         refused_groups: list[OffsetFetchResponseGroup | None] = []
@@ -137,7 +137,7 @@ def _only_describable(call: Call, on_topic: Need, response: Response) -> Respons
 
 
 def _decoded(response: Response, version: int) -> OffsetFetchResponse:
-    """As a message, also if there were so many offsets that they are encoded already."""
+    """The response as a message, even if it has so many offsets that they are encoded already."""
     if isinstance(response, PartlyEncoded):
         data = codec.write(response.message, version, response.encoded)
         response, _ = codec.read(OffsetFetchResponse, version, data, max_elements=len(data))

@@ -1,9 +1,9 @@
-"""The gate that permissions are in the request pipeline: which short forms a connection may use.
+"""The permission gate of the request pipeline: which short forms a connection may use.
 
-The resources of a request are checked by the guard of its API (authorization/table.py), or by Produce and Fetch. Short
-forms of requests (network/pipeline.py) have no guard. A recognized request is one that this connection has sent before,
-and that was carried out: as long as no ACL changes, it is allowed again. For a Produce request of one batch the topics
-that the connection may write to are remembered, also as long as no ACL changes.
+The resources of a request are checked by the guard of its API (authorization/table.py), or by Produce and Fetch
+themselves. Short forms of requests (network/pipeline.py) have no guard. A recognized request is one that this
+connection has sent before and that was carried out: as long as no ACL changes, it is allowed again. For a Produce
+request of one batch, the topics that the connection may write to are remembered, also until an ACL changes.
 """
 
 from kaspar.acls.acl import AclOperation, ResourceType
@@ -40,8 +40,8 @@ class AclPermission:
         principal, host = str(permitted.principal), host_address(connection.peer)
         verdict = self._authorizer.authorize(principal, host, AclOperation.WRITE, ResourceType.TOPIC, name)
         topics = self._images.current.topics
-        if verdict.allowed and name in topics:  # names that a client makes up would fill the memory
-            if len(permitted.writable) >= 2 * len(topics):  # each has a name and an id: there are deleted ones
+        if verdict.allowed and name in topics:  # otherwise names that a client invents would fill the memory
+            if len(permitted.writable) >= 2 * len(topics):  # each topic has a name and an id: some are deleted
                 permitted.writable.clear()
             permitted.writable.add(topic)
         return verdict.allowed

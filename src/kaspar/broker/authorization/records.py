@@ -1,4 +1,4 @@
-"""Produce and Fetch: which of the topics that a request names the client may not write to, or read."""
+"""The topics of a Produce or Fetch request that the client may not write to or read from."""
 
 from collections.abc import Collection, Iterable
 
@@ -39,9 +39,9 @@ class ProducePermissions(RecordAccess):
 
 class FetchPermissions(RecordAccess):
     def denied(self, exchange: Exchange, topics: Iterable[Topic]) -> Collection[Topic]:
-        """To a consumer."""
+        """The topics that a consumer may not read from."""
         return self._denied(self._caller(exchange, ApiKey.FETCH), AclOperation.READ, topics)
 
     def may_follow(self, exchange: Exchange) -> bool:
-        """A follower may fetch all topics, or none."""
+        """Whether a follower may fetch: all topics, or none."""
         return self._caller(exchange, ApiKey.FETCH).is_authorized_on_cluster(AclOperation.CLUSTER_ACTION)

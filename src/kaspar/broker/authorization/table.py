@@ -1,7 +1,7 @@
-"""API by API: which permissions are needed, on what, and what the response is without them.
+"""For each API the permissions that it needs, on which resources, and the response without them.
 
-This is the one table of permissions. The request pipeline takes the guard of an API from here (wiring.py), and the page
-docs/reference/permissions.md is written from it. An API that is not here cannot be served while there is an authorizer.
+This is the only table of permissions. The request pipeline takes the guard of an API from here (wiring.py), and the
+page docs/reference/permissions.md is generated from it. An API that is not here cannot be served with an authorizer.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,9 @@ from kaspar.protocol.api_keys import ApiKey
 
 @dataclass(frozen=True, slots=True)
 class Unguarded:
-    """Needs nothing; or, as Produce and Fetch, checks its topics itself (authorization/records.py)."""
+    """No guard: the API needs no permission, or checks its topics itself, as Produce and Fetch do
+    (authorization/records.py).
+    """
 
     needs: tuple[Need, ...] = ()
 

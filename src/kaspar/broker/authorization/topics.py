@@ -180,7 +180,7 @@ COMPACT_TOPICS: Final[Guard] = Each(
 
 @dataclass(frozen=True, slots=True)
 class OffsetForLeaderEpoch:
-    """A follower has CLUSTER_ACTION, a consumer DESCRIBE on its topics."""
+    """A follower needs CLUSTER_ACTION, a consumer DESCRIBE on its topics."""
 
     needs: tuple[Need, ...] = (
         Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, "DESCRIBE on each topic is required"),
@@ -217,7 +217,7 @@ OFFSET_FOR_LEADER_EPOCH: Final[Guard] = OffsetForLeaderEpoch()
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics:
-    """With CREATE on the cluster any topic can be created. Its settings are shown with DESCRIBE_CONFIGS."""
+    """CREATE on the cluster allows every topic. The response has the settings of a topic only with DESCRIBE_CONFIGS."""
 
     needs: tuple[Need, ...] = (
         Need(AclOperation.CREATE, ResourceType.CLUSTER, "CREATE on each topic is required"),
@@ -242,7 +242,7 @@ class CreateTopics:
             if count == 1
             else CreatableTopicResult(
                 name=name, error_code=DUPLICATE_NAME.error, error_message=DUPLICATE_NAME.message
-            )  # as if it were allowed
+            )  # the same error as if it were allowed
             for name, count in names.items()
             if name in denied
         )
@@ -285,7 +285,7 @@ class CreatePartitions:
             if count == 1
             else CreatePartitionsTopicResult(
                 name=name, error_code=DUPLICATE_NAME.error, error_message=DUPLICATE_NAME.message
-            )  # as if it were allowed
+            )  # the same error as if it were allowed
             for name, count in names.items()
             if name in denied
         )
@@ -300,8 +300,8 @@ class CreatePartitions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """The name of a topic that was given by its id is shown only to those who may describe it, and whether a topic with
-    a name exists is hidden from those who may not.
+    """The name of a topic that was given by its id is returned only if the client may describe it. Whether a topic with
+    a given name exists is hidden from clients that may not describe it.
     """
 
     needs: tuple[Need, ...] = (
@@ -335,8 +335,8 @@ class DeleteTopics:
         )
 
     def _refusal_of_name(self, call: Call, name: str) -> DeletableTopicResult | None:
-        """Of a topic that does not exist, those who may describe it learn that: here, because the controller may have
-        created it already.
+        """The refusal, or None. If the topic does not exist, a client that may describe it is told so here, and not by
+        the controller, which may have created the topic by then.
         """
         delete, describe = self.needs
         if not call.caller.is_authorized(describe.operation, describe.resource_type, name, quietly=True):
@@ -355,7 +355,7 @@ class DeleteTopics:
         if topic.name is not None:
             return None  # the controller refuses a name together with an id
         name = call.images.current.topic_names.get(topic.topic_id)
-        if name is None:  # so nobody can say whether this client may delete it
+        if name is None:  # so it is unknown whether this client may delete it
             return DeletableTopicResult(
                 name=None,
                 topic_id=topic.topic_id,

@@ -65,8 +65,8 @@ END_TXN: Final[Guard] = Whole(WRITE_AS, _end_txn, _transactional_id)
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """A producer without a transactional id needs nothing that a producer would not have anyway: WRITE on one topic is
-    enough (KIP-679). Transactions without a timeout need more (KIP-939).
+    """Without a transactional id, WRITE on any topic is enough, which a producer needs anyway (KIP-679). Transactions
+    without a timeout need TWO_PHASE_COMMIT (KIP-939).
     """
 
     needs: tuple[Need, ...] = (
@@ -114,8 +114,8 @@ def _not_initialized(code: ErrorCode) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionsToTxn:
-    """One partition that is refused refuses all. From version 4 on only brokers send it, on behalf of a producer that
-    they have checked.
+    """If one partition is refused, none is added. From version 4 on only brokers send the request, on behalf of
+    producers that they have checked.
     """
 
     needs: tuple[Need, ...] = (
@@ -219,7 +219,7 @@ def _uncommitted_topic(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> T
 
 @dataclass(frozen=True, slots=True)
 class DescribeTransactions:
-    """Of a transaction, topics that one may not describe are left out."""
+    """The topics of a transaction that the client may not describe are omitted."""
 
     needs: tuple[Need, ...] = (
         DESCRIBE_ID,
@@ -309,7 +309,7 @@ class FindCoordinator:
         return then(call.proceed(replace(request, coordinator_keys=allowed)), merged)
 
     def _need_of(self, context: RequestContext, request: FindCoordinatorRequest) -> Need | None:
-        """None: the handler refuses such a request."""
+        """The permission that the request needs; None if the handler refuses the request."""
         on_group, on_id, on_cluster = self.needs
         match request.key_type:
             case 0:

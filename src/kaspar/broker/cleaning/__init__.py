@@ -1,1 +1,1 @@
-"""The log cleaner on the broker: which logs it may touch, its threads and its numbers."""
+"""The log cleaner on the broker: which logs it may clean, its threads and its metrics."""

@@ -1,9 +1,9 @@
-"""What all cleaner threads share: the manager, the throttle, and which thread is cleaning which log.
+"""The state that all cleaner threads share: the manager, the throttle, and which thread is cleaning which log.
 
 Rules:
-- `choosing` is held while logs are read that no thread has claimed: to choose the next one, to report the progress of
-  one, and to take logs away. So nobody reads files of a log that is being deleted.
-- Nothing here is for the event loop: every call may wait for another thread, or for the disk.
+- `choosing` is held while a thread reads logs that no thread has claimed (to choose the next one, or to report the
+  progress of one), and while logs are taken away. So no thread reads files of a log that is being deleted.
+- Nothing here may be called on the event loop: every call may wait for another thread, or for the disk.
 """
 
 import threading
@@ -21,7 +21,7 @@ from kaspar.storage.cleaning.throttle import Throttle
 
 @dataclass(frozen=True, slots=True)
 class LogsToClean:
-    """What the loop gives to a thread that chooses a log to clean."""
+    """What the event loop gives to a thread that chooses a log to clean."""
 
     last_stable_offsets: dict[TopicPartition, int]
     on_request: list[Log]
@@ -34,9 +34,9 @@ class Compaction:
     target_offset: int
     first_dirty_offset: int
     percent: int
-    """Of the cleaning that is under way; -1 if there is none."""
+    """The progress of the cleaning that is under way; -1 if there is none."""
     records_removed: int = 0
-    """Since the broker started."""
+    """Counted since the broker started."""
 
 
 class Meter:
@@ -48,7 +48,7 @@ class Meter:
         self._expected = 1
 
     def begin(self, to_clean: OffsetsToClean) -> None:
-        """The dirty part is read twice."""
+        """Start a cleaning. The dirty part counts twice, because it is read twice."""
         self._moved, self._expected = 0, max(1, to_clean.clean_bytes + 2 * to_clean.dirty_bytes)
 
     def spent(self, count: int, stopped: Callable[[], bool]) -> None:
@@ -57,7 +57,7 @@ class Meter:
 
     @property
     def percent(self) -> int:
-        """What will be written is not known in advance, so only reads count."""
+        """The progress in percent of the expected reads. How much will be written is not known in advance."""
         return min(99, 100 * self._moved // self._expected)
 
 
@@ -70,9 +70,9 @@ class CleanerJobs:
         self._changed = threading.Condition()
 
     def choose(self, logs: LogsToClean, now_ms: int, meter: Meter) -> tuple[Log, OffsetsToClean] | None:
-        """The log that most needs to be cleaned, which is the caller's until `release`. `choosing` is held.
+        """Claim the log that most needs cleaning for the caller, until `release`. `choosing` must be held.
 
-        Raises Refused if there is one and no space to clean it.
+        Raises Refused if there is such a log but no space to clean it.
         """
         found, refusal = self._on_request(logs, now_ms)
         found = found or self.manager.next_to_clean(logs.last_stable_offsets, now_ms)
@@ -90,7 +90,7 @@ class CleanerJobs:
         for one in logs.on_request:
             try:
                 to_clean = self.manager.claim(one, logs.last_stable_offsets[one.topic_partition], now_ms)
-            except Refused as refused:  # no space is left in its directory: another directory may have some
+            except Refused as refused:  # its directory has no space left, but another directory may have some
                 refusal = refused
                 continue
             if to_clean is not None:
@@ -103,7 +103,7 @@ class CleanerJobs:
             self._changed.notify_all()
 
     def take_away(self, logs: dict[TopicPartition, Log]) -> None:
-        """When it returns, no thread cleans or reads these logs any more, and the manager has forgotten them."""
+        """Return when no thread cleans or reads these logs any more and the manager has forgotten them."""
         gone = {id(one) for one in logs.values()}
         with self.choosing:
             with self._changed:
@@ -113,7 +113,7 @@ class CleanerJobs:
     def progress(
         self, one: Log, target_offset: int, last_stable_offset: int, now_ms: int, is_ours: Callable[[Log], bool]
     ) -> Compaction:
-        """The progress of a log towards an offset, or towards the last one that can be compacted now (-1)."""
+        """The progress of a log towards `target_offset`, or towards the last offset that can be compacted now (-1)."""
         with self.choosing:
             if not is_ours(one):
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{one.topic_partition} is no longer here")

@@ -1,12 +1,12 @@
 """The log cleaner on the event loop's side: which logs it may clean, its threads, and compaction on request.
 
 Rules:
-- A broker without compacted logs has no cleaner: neither its threads nor its code are loaded before they are needed.
-- Threads (`thread.py`) read old segments and write new ones. What the event loop owns is changed on the loop: last
-  stable offsets are copied there, segments are replaced there, results are recorded there.
-- Before a log is taken away (its topic is deleted, the broker stops), no thread may use it any more; a cleaning under
-  way is given up at its next step, which leaves the log as it was.
-- Dynamic settings apply at once. Only fewer threads interrupt a cleaning.
+- Without compacted logs a broker has no cleaner: its threads and its code are loaded when they are needed.
+- Threads (`thread.py`) read old segments and write new ones. State that the event loop owns changes on the loop: last
+  stable offsets are copied, segments are replaced and results are recorded there.
+- Before a log is taken away (because its topic is deleted or the broker stops), threads must stop using it. A cleaning
+  under way is given up at its next step, which leaves the log as it was.
+- Dynamic settings apply at once. Only a reduced number of threads interrupts a cleaning.
 """
 
 import concurrent.futures
@@ -41,12 +41,12 @@ STOP_WITHIN_S: Final = 20.0
 SPACE_MAY_RETURN_AFTER_S: Final = 15.0
 """How long a log waits that could not be cleaned because the disk was full."""
 LEAST_BACKOFF_MS: Final = 100
-"""Whatever `log.cleaner.backoff.ms` is: without a pause the broker would do nothing but look for logs to clean."""
+"""The lower bound of `log.cleaner.backoff.ms`, because without a pause threads would search for logs all the time."""
 
 
 @dataclass(slots=True)
 class CleanerTotals:
-    """Counts since the start, of all logs."""
+    """Counts since the start, over all logs."""
 
     runs: int = 0
     bytes_read: int = 0
@@ -59,7 +59,7 @@ def is_compacted(one: Log) -> bool:
 
 
 class Cleaning:
-    """Owned by the event loop. What a thread may call says so."""
+    """Owned by the event loop. Methods that threads may call say so."""
 
     def __init__(
         self,
@@ -102,12 +102,12 @@ class Cleaning:
         self.topics_changed(tuple(self._partitions.by_name))
 
     def topics_changed(self, topics: Collection[str]) -> None:
-        """Topics were added here, removed or reconfigured: the cleaner may be needed from now on."""
+        """Topics were added, removed or reconfigured: start the cleaner if it is needed now."""
         if self._running and self._jobs is None and self._switched_on() and self._any_compacted(topics):
             self._tasks.spawn(self._begin_unasked(), name="start of the log cleaner")
 
     def reconfigure(self) -> None:
-        """The broker's settings have changed."""
+        """Apply changed settings."""
         if not self._running:
             return
         if self._jobs is not None:
@@ -126,7 +126,9 @@ class Cleaning:
         return any(is_compacted(one.log) for each in hosted if each is not None for one in each.partitions.values())
 
     async def _begin(self) -> "CleanerJobs | None":
-        """Importing its code takes 20 ms, so a thread does that. None if the broker stops meanwhile."""
+        """Start the cleaner. Its code is imported in a thread, because that takes 20 ms. None if the broker stops
+        meanwhile.
+        """
         await self._threads.run_blocking(importlib.import_module, "kaspar.broker.cleaning.thread")
         from kaspar.broker.cleaning.jobs import CleanerJobs
         from kaspar.storage.cleaning.manager import LogCleanerManager
@@ -159,7 +161,7 @@ class Cleaning:
             thread.wake()
 
     async def stop(self) -> None:
-        """Give up what is being cleaned, and wait for the threads. Safe to call twice."""
+        """Give up the cleanings under way, and wait for the threads. Safe to call twice."""
         self._running = False
         threads = self._leaving + self.cleaner_threads
         self._leaving, self.cleaner_threads = [], []
@@ -173,7 +175,9 @@ class Cleaning:
                 log.error("a cleaner thread did not stop; its results will be ignored", thread=thread.name)
 
     async def give_up(self, partitions: Collection[Partition]) -> None:
-        """Return when no thread uses these logs any more. The broker no longer has them, so none will again."""
+        """Return when no thread uses these logs any more. Called when the broker no longer hosts them, so none will
+        again.
+        """
         if self._jobs is None:
             return
         gone = {partition.topic_partition: partition.log for partition in partitions}
@@ -184,8 +188,8 @@ class Cleaning:
         await self._threads.run_blocking(self._jobs.take_away, gone)
 
     async def pause(self, partition: Partition) -> None:
-        """Return when no thread uses this log, which is not cleaned until `resume`: it is moved to another
-        directory. What is known of it as clean is forgotten.
+        """Return when no thread uses this log, and do not clean it until `resume`: it is being moved to another
+        directory. Forgets which part of it is clean.
         """
         self._paused.add(partition.topic_partition)
         if self._jobs is not None:
@@ -198,7 +202,7 @@ class Cleaning:
     # -- called by the threads ----------------------------------------------------------------------------------------
 
     def settings(self) -> "CleanerSettings":
-        """Of one thread: memory is for all of them together. Called by threads."""
+        """The settings of one thread. The configured memory is shared by all threads. Called by threads."""
         from kaspar.storage.cleaning.cleaner import CleanerSettings
 
         config = self._settings.config
@@ -218,11 +222,11 @@ class Cleaning:
         return self.backoff_ms / 1000
 
     def now_ms(self) -> int:
-        """By the patient clock (base/patient_clock.py): what cleaning removes does not come back."""
+        """By the patient clock (base/patient_clock.py), because what cleaning removes cannot be restored."""
         return self._logs.patient_clock.now_ms()
 
     def wall_ms(self) -> int:
-        """By the wall clock: deadlines for removing tombstones are set by it."""
+        """By the wall clock, which sets the deadlines for removing tombstones."""
         return self._clock.now_ms()
 
     def logs_to_clean(self) -> "LogsToClean":
@@ -241,7 +245,7 @@ class Cleaning:
         )
 
     def on_owner(self, one: Log, action: Callable[[], None]) -> None:
-        """Run on the loop what only the owner of a log may do, and wait for it. Called by threads."""
+        """Run an action on the loop that only the owner of a log may do, and wait for it. Called by threads."""
         from kaspar.storage.cleaning.errors import CleaningStopped
 
         def act() -> None:
@@ -256,7 +260,7 @@ class Cleaning:
         self._on_loop(lambda: self._count(one, result))
 
     def no_space(self, one: Log, refusal: Refused) -> None:
-        """The disk is full, which is no failure: the log is tried again later. Called by threads."""
+        """Retry the log later, because the disk is full. That is no failure of the directory. Called by threads."""
         self._on_loop(lambda: self._wait_for_space(one, refusal))
 
     def directory_failed(self, failure: StorageFailure) -> None:
@@ -332,7 +336,7 @@ class Cleaning:
 
     async def compact(self, partition: Partition, target_offset: int) -> "Compaction":
         """Compact a partition up to an offset, or as far as is possible now (-1), whatever its dirty ratio. Returns at
-        once; another call returns the progress. Raises Refused if it cannot be compacted.
+        once; another call returns the progress. Raises Refused if the partition cannot be compacted.
         """
         one = partition.log
         self._check_compactable(one)
@@ -341,7 +345,7 @@ class Cleaning:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker stops")
         stable = partition.last_stable_offset
         if target_offset < 0 and stable > one.segments.base_offsets[-1]:
-            # The active segment is never cleaned, so what could be cleaned of it has to be in another.
+            # The active segment is never cleaned, so its records can only be cleaned after it is rolled.
             one.roll(now_ms=self._clock.now_ms())
         progress = await self._threads.run_blocking(
             jobs.progress, one, target_offset, stable, self.now_ms(), self.may_continue

@@ -1,4 +1,4 @@
-"""The log cleaner as the metrics page sees it. Read by another thread, so everything is a copy made in one step."""
+"""The log cleaner as the metrics page sees it. Read by another thread, so everything is copied in one step."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Uncleanable:
-    """What cannot be cleaned of one log directory."""
+    """The logs of one log directory that cannot be cleaned."""
 
     path: str
     partition_count: int = 0
@@ -21,7 +21,7 @@ class Uncleanable:
 
 @dataclass(frozen=True, slots=True)
 class CleanerNumbers:
-    """`metrics.view.CleanerView`. All zero until the cleaner is needed."""
+    """Implements `metrics.view.CleanerView`. All zero until the cleaner is needed."""
 
     recopy_percent: int = 0
     max_buffer_utilization_percent: int = 0
@@ -61,7 +61,7 @@ def _uncleanable(path: str, manager: "LogCleanerManager") -> Uncleanable:
 
 
 def _dirty_bytes(one: Log, first_dirty_offset: int) -> int:
-    """Of the segments that a cleaning would read, without the active one."""
+    """The size of the segments that a cleaning would read. The active segment is never cleaned."""
     segments = one.segments
     ends = segments.base_offsets[1:]
     return sum(segment.size for segment, end in zip(segments.all, ends, strict=False) if end > first_dirty_offset)

@@ -1,9 +1,9 @@
-"""One thread of the log cleaner: cleans the log that most needs it, then the next; pauses when there is none.
+"""A thread of the log cleaner: cleans the log that most needs it, then the next, and pauses when there is none.
 
 Rules:
-- A failure of one log keeps no other from being cleaned. A full disk makes its log wait; a failed one takes the log
-  directory offline, as everywhere; damage makes the log uncleanable, which is logged once; so does a bug, which is also
-  reported to the broker.
+- A log that fails does not keep others from being cleaned. If the disk is full, the log waits; if the disk has failed,
+  the log directory goes offline, as everywhere. Damage makes the log uncleanable, which is logged once. So does a bug,
+  which is also reported to the broker.
 - The memory for the offset map is allocated only while there is something to clean.
 """
 
@@ -56,17 +56,17 @@ class CleanerThread(threading.Thread):
         self._woken = threading.Event()
 
     def ask_to_stop(self) -> None:
-        """Give up what is being cleaned, soon. Returns at once."""
+        """Give up the current cleaning soon, and end. Returns at once."""
         self._stopping = True
         self._woken.set()
 
     def wake(self) -> None:
-        """There may be something to do before the pause is over."""
+        """End the pause: there may be something to do."""
         self._woken.set()
 
     @property
     def is_dead(self) -> bool:
-        """Whether it ended without having been asked to."""
+        """Whether the thread ended without having been asked to."""
         return self.ident is not None and not self.is_alive() and not self._stopping
 
     def run(self) -> None:
@@ -74,14 +74,14 @@ class CleanerThread(threading.Thread):
             try:
                 progress = self._clean_dirtiest()
             except CleaningStopped:
-                return  # the broker's loop has ended
+                return  # the broker's event loop has ended
             if not progress:
                 self._cleaner = None
                 self._woken.wait(min(self._cleaning.backoff_s, LONGEST_PAUSE_S))
                 self._woken.clear()
 
     def _clean_dirtiest(self) -> bool:
-        """Whether there was a log to clean, and it is cleaner now."""
+        """Clean the log that needs it most. Returns whether there was one and cleaning it made progress."""
         found = self._choose()
         if found is None:
             return False
@@ -124,7 +124,8 @@ class CleanerThread(threading.Thread):
         except CleaningStopped:
             manager.release(one)
             log.info("gave up cleaning a log", partition=one.topic_partition)
-            return not cleaning.may_continue(one)  # whatever was in the way of one that is still here may be gone later
+            # False for a log that is still here: the thread pauses, after which it may be possible to clean it.
+            return not cleaning.may_continue(one)
         except StorageFailure as failure:
             manager.release(one)
             cleaning.directory_failed(failure)
@@ -146,7 +147,7 @@ class CleanerThread(threading.Thread):
         return result.next_dirty_offset > to_clean.first_dirty_offset
 
     def _cleaner_now(self) -> Cleaner:
-        """With the current settings."""
+        """The cleaner with the current settings."""
         settings = self._cleaning.settings()
         if self._cleaner is None or settings != self._made_with:
             self._cleaner = Cleaner(settings, self._meter)

@@ -1,1 +1,1 @@
-"""This broker as a member of a cluster: its session, the controller that it follows or runs, its end."""
+"""This broker as a member of a cluster: its session, the controller that it follows or runs, and its shutdown."""

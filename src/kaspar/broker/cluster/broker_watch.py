@@ -1,6 +1,6 @@
-"""Notices a broker whose process has ended, long before its session does. The controller runs it.
+"""Notices that a broker's process has ended, long before its session expires. Run by the controller.
 
-It holds a connection to every broker. When one breaks, and nobody listens on the broker's port any more, the broker is
+It holds a connection to every broker. When one breaks and nothing listens on the broker's port any more, the broker is
 fenced at once (`FenceBrokers`).
 """
 
@@ -25,14 +25,14 @@ BETWEEN_ATTEMPTS_S: Final = 0.2
 
 class BrokerWatch:
     def __init__(self, controller: ControllerShell, me: BrokerId, listener: str) -> None:
-        """`listener` is the one by which brokers reach each other."""
+        """`listener` is the name of the listener between brokers."""
         self._controller = controller
         self._me = me
         self._listener = listener
         self._watched: dict[BrokerId, tuple[int, asyncio.Task[None]]] = {}
 
     def follow(self, update: ImageUpdate) -> None:
-        """A follower of the controller: watch the brokers that are up."""
+        """Watch the brokers that are up. A follower of the controller."""
         brokers = update.image.brokers
         for broker_id, (epoch, task) in list(self._watched.items()):
             if broker_id not in brokers or brokers[broker_id].epoch != epoch:
@@ -59,7 +59,7 @@ class BrokerWatch:
                 is_expected = broker.broker_id in self._controller.image.shutting_down
                 report = log.info if is_expected else log.warning
                 report("a broker's process has ended; fencing it", broker=broker.broker_id)
-                with contextlib.suppress(Refused):  # not the controller any more, or tried again below
+                with contextlib.suppress(Refused):  # not the controller any more, or retried below
                     await self._controller.submit(FenceBrokers(((broker.broker_id, broker.epoch),)))
             await asyncio.sleep(BETWEEN_ATTEMPTS_S)
 

@@ -1,5 +1,5 @@
-"""The id of a broker of a cluster whose settings have none, as in Kafka's ZooKeeper mode: that of its log directories,
-or, at its first start, one above `reserved.broker.max.id` that no other broker has had.
+"""The id of a broker of a cluster whose settings have none, as in Kafka's ZooKeeper mode: the id in its log
+directories, or, at its first start, one above `reserved.broker.max.id` that no other broker has had.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ RETRY_S: Final = 0.05
 
 
 async def with_node_id(settings: BrokerSettings) -> BrokerSettings:
-    """The settings with a `node.id`, if the broker is to have one of its own. Raises KasparError."""
+    """The settings with a `node.id`, read or generated if they have none and are for a cluster. Raises KasparError."""
     config = settings.config
     if config.zookeeper_connect is None or "node.id" in settings.static or config.broker_id >= 0:
         return settings
@@ -45,7 +45,7 @@ async def with_node_id(settings: BrokerSettings) -> BrokerSettings:
 
 
 def _known_id(log_dirs: Iterable[str]) -> int | None:
-    """What the first log directory says that has been used. That they agree is checked when they are opened."""
+    """The id in the first log directory that has one. That they agree is checked when they are opened."""
     for folder in log_dirs:
         with contextlib.suppress(OSError):
             meta = read_meta_properties(OsFiles(), folder)
@@ -55,10 +55,11 @@ def _known_id(log_dirs: Iterable[str]) -> int | None:
 
 
 async def generate_id(store: Store, reserved: int) -> int:
-    """The next id above the reserved ones. An attempt whose outcome stays unknown costs an id, no more."""
+    """The next unused id above the reserved ones. An attempt whose outcome is unknown only skips an id."""
     while True:
         counter = await retried(lambda: store.get(store_paths.GENERATED_IDS), RETRY_S)
-        with contextlib.suppress(VersionConflict, UnknownOutcome):  # another broker was first, or it is looked at again
+        # On a conflict another broker was first; an unknown outcome is read in the next iteration.
+        with contextlib.suppress(VersionConflict, UnknownOutcome):
             if counter is None:
                 await store.transact([Create(store_paths.GENERATED_IDS)])
                 continue

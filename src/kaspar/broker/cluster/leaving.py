@@ -15,12 +15,12 @@ log = get_log(__name__)
 
 WITHIN_S: Final = 30.0
 WITHOUT_PROGRESS_S: Final = 2.0
-"""Partitions that have no other replica in sync keep their leader: they are not waited for any longer than that."""
+"""Partitions without another in-sync replica keep their leader, and are not waited for any longer than this."""
 BETWEEN_S: Final = 0.1
 AWAY_FOR_S: Final = 1.0
-"""How long the metadata store may be away before a broker that stops asks the controller for nothing any more."""
+"""How long the metadata store may be unreachable before a stopping broker no longer waits for the controller."""
 _ANOTHER_MAY_REPLY: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT})
-"""The controller is being replaced: to ask again does no harm."""
+"""The controller is being replaced: retrying does no harm."""
 
 
 async def move_leaders_away(controller: ControllerChannel, broker_id: BrokerId, broker_epoch: int) -> None:
@@ -48,8 +48,8 @@ async def move_leaders_away(controller: ControllerChannel, broker_id: BrokerId, 
 
 
 async def unless_away(work: Coroutine[Any, Any, None], is_connected: Callable[[], bool]) -> None:
-    """Do what needs the controller before this broker stops, unless the metadata store is away: then there is none that
-    could do anything, perhaps because the whole cluster ends at once.
+    """Do work that needs the controller before this broker stops, unless the metadata store is unreachable. Then there
+    is no controller that could do it, perhaps because the whole cluster is stopping.
     """
     task = asyncio.ensure_future(work)
     connected_at = time.monotonic()

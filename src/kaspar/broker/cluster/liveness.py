@@ -1,8 +1,8 @@
 """Whether the process behind an address has ended.
 
-A refused connection proves it only for an address of this machine, where nothing stands between: then nobody listens on
-the port. Anything else (a time-out, an unreachable host, a refusal that another machine's firewall may have sent) says
-nothing, and only the end of the process's session does.
+Only a refused connection to an address of this machine proves it: nothing is in between, so nothing listens on the
+port. Anything else (a timeout, an unreachable host, a refusal that may come from another machine's firewall) proves
+nothing; then only the end of the process's session does.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ PROBE_WITHIN_S: Final = 1.0
 
 
 async def has_ended(host: str, port: int) -> bool:
-    """Whether no process listens there, for certain."""
+    """Whether it is certain that no process listens there."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -38,7 +38,7 @@ async def _refuses(family: int, address: Any) -> bool:
 
 
 def _is_of_this_machine(probe: socket.socket, address: Any) -> bool:
-    """Only addresses of this machine can be bound."""
+    """Whether the address is of this machine: no other address can be bound."""
     try:
         probe.bind((address[0], 0, *address[2:]))  # any port of the address
     except OSError:

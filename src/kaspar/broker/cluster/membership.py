@@ -1,13 +1,13 @@
-"""This broker's place in a cluster: it registers, follows the controller or is it, and comes back after a lost session.
+"""This broker's membership in a cluster: it registers, follows or is the controller, and rejoins after a lost session.
 
     session -> registration -> seat vacant?  yes: take it, be the controller until it is lost
                                                   unless it was left to another broker just now
                                              no:  follow the broker that has it until that is lost
                                                   its process has ended: vacate its seat, and look again
 
-No record passes through here: while the controller or ZooKeeper is away, leaders go on leading. A session that is over
-ends that, and so does a registration that the controller has removed: other brokers may lead by now, so this broker
-leads nothing until it is registered again.
+Records do not pass through here: while the controller or ZooKeeper is unreachable, leaders continue to lead. They stop
+when the session has expired or the controller has removed the registration: other brokers may lead by then, so this
+broker leads nothing until it is registered again.
 """
 
 import asyncio
@@ -40,14 +40,14 @@ SUCCESSOR_WITHIN_S: Final = 1.0
 
 
 class ClusterStore(Store, Protocol):
-    """A session with an ensemble."""
+    """A session with a ZooKeeper ensemble."""
 
     @property
     def is_connected(self) -> bool: ...
 
     @property
     def safe_until(self) -> float:
-        """Until then (`time.monotonic()`) the session cannot have expired."""
+        """The time (`time.monotonic()`) until which the session cannot have expired."""
         ...
 
 
@@ -65,7 +65,7 @@ class Leaderships(Protocol):
     """The partitions that this broker leads and follows."""
 
     def resign(self) -> None:
-        """Lead and follow nothing until `resume`."""
+        """Stop leading and following until `resume`."""
         ...
 
     async def resume(self) -> None:
@@ -87,8 +87,8 @@ class Membership:
         leaderships: Leaderships,
         connect: ConnectToBroker = connect_in_the_clear,
     ) -> None:
-        """`endpoint` is where other brokers reach this one. `join` opens a session in which this broker has another
-        `registration`.
+        """`endpoint` is where other brokers reach this one. `join` opens a session and registers this broker in it,
+        which sets `registration`.
         """
         self.own = own
         self._broker_id = broker_id
@@ -108,21 +108,22 @@ class Membership:
         self._remote: RemoteController | None = None
 
     def start(self, store: ClusterStore) -> None:
-        """`store`: the first session, in which this broker is registered. It leads nothing until the controller knows
-        of that: an image from before may have it as leader, in an epoch in which it had records that a crash has taken.
+        """Start with the first session, `store`, in which this broker is registered. It leads nothing until the
+        controller knows of the registration: an older image may have it as leader, in an epoch in which it had records
+        that were lost in a crash.
         """
         self._resign()
         self._store = store
         self._task = asyncio.create_task(self._run(store), name="membership of the cluster")
 
     def begin_leaving(self) -> None:
-        """This broker is about to refuse connections, for which the controller may fence it at once: from now on it
-        does not register again.
+        """Stop registering again. This broker is about to refuse connections, for which the controller may fence it at
+        once.
         """
         self._is_leaving = True
 
     async def stop(self) -> None:
-        """Leave the cluster: others may take what this broker has. Safe to call twice."""
+        """Leave the cluster: other brokers may take over its partitions. Safe to call twice."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -134,17 +135,17 @@ class Membership:
 
     @property
     def store(self) -> ClusterStore | None:
-        """The current session. None once this broker has left the cluster."""
+        """The current session; None once this broker has left the cluster."""
         return self._store
 
     @property
     def is_current_controller(self) -> bool:
-        """Whether this broker controls, and knows that its session has not expired."""
+        """Whether this broker is the controller, and certain that its session has not expired."""
         return self.own.shell is not None and self._store is not None and time.monotonic() < self._store.safe_until
 
     def in_touch(self) -> bool:
-        """Whether this broker would know if another one had been given what it has: its session cannot have expired,
-        and the controller was heard from just now. A process that was paused is not in touch, whatever it heard last.
+        """Whether this broker would know if another one had taken over from it: its session cannot have expired, and it
+        has heard from the controller recently. A process that was paused is not in touch, whatever it heard last.
         """
         now = time.monotonic()
         if self._store is None or now >= self._store.safe_until:
@@ -158,7 +159,7 @@ class Membership:
             try:
                 await self._be_member(store)
             except Exception:
-                # The edge of the task: without it this broker would not notice that it is not registered any more.
+                # The edge of the task: if it ended, this broker would not notice that its registration is gone.
                 log.exception("could not watch the registration, registering again")
                 await asyncio.sleep(RETRY_S)
             if self._is_leaving:
@@ -176,7 +177,7 @@ class Membership:
         self._has_resigned = True
 
     async def _be_member(self, store: ClusterStore) -> None:
-        """Return when the session is over, or the registration gone."""
+        """Return when the session is over, or the registration is gone."""
         tasks = [
             asyncio.create_task(self._follow_or_control(store), name="controller or follower"),
             asyncio.create_task(self._resume(), name="leadership resumes"),
@@ -189,8 +190,8 @@ class Membership:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _resume(self) -> None:
-        """Lead and follow again once the controller knows of the new registration: what it decided before that may be
-        out of date.
+        """Lead and follow again once the controller knows of the new registration: its earlier decisions may be out of
+        date.
         """
         if not self._has_resigned:
             return
@@ -208,7 +209,7 @@ class Membership:
                 await self._leaderships.resume()
                 self._has_resigned = False
             except Exception:
-                # The edge of the task: a broker that is registered must not lead nothing for good.
+                # The edge of the task: a registered broker must not stay without leading anything.
                 log.exception("could not resume leading and following, retrying")
                 await asyncio.sleep(LONGEST_RETRY_S)
         log.info("the controller has registered this broker, which can now lead and follow", node=self._broker_id)
@@ -247,32 +248,34 @@ class Membership:
                 log.warning("looking for the controller again", reason=str(problem))
                 await asyncio.sleep(LONGEST_RETRY_S if isinstance(problem, AccessDenied) else RETRY_S)
             except Exception:
-                # The edge of the task: a broker that follows nobody must not stay so.
+                # The edge of the task: a broker must not stay without a controller.
                 log.exception("following the controller failed; retrying")
                 await asyncio.sleep(LONGEST_RETRY_S)
 
     async def _follow_or_control_once(self, store: ClusterStore) -> None:
         """Return when the seat has changed, or should have."""
         changed = asyncio.Event()
-        fence = await store.get(store_paths.FENCE)  # before the seat: whoever has the seat then puts it afterwards
+        # The fence is read before the seat: if the seat changes in between, its new owner changes the fence's version,
+        # too.
+        fence = await store.get(store_paths.FENCE)
         seat = await store.get(store_paths.CONTROLLER_SEAT, lambda path: changed.set())
         if seat is None and fence is not None and not controller_nodes.may_claim(fence.value, self._broker_id):
-            with contextlib.suppress(TimeoutError):  # the seat stays vacant: the other one is not up after all
+            with contextlib.suppress(TimeoutError):  # the seat stayed vacant: that broker is not up
                 async with asyncio.timeout(SUCCESSOR_WITHIN_S):
                     await changed.wait()
                     return
         if seat is None:
-            with contextlib.suppress(NoLongerController):  # another one was faster
+            with contextlib.suppress(NoLongerController):  # another broker was faster
                 await self.own.control(store, self._endpoint, self._receive)
         elif fence is not None and seat.is_mine:
-            await vacate_seat(store, fence.version)  # of an earlier controller of this broker
+            await vacate_seat(store, fence.version)  # it was taken by an earlier controller of this broker
         else:
             await self._follow(store, seat, changed)
 
     async def _follow(self, store: ClusterStore, seat: Node, changed: asyncio.Event) -> None:
         controller_id, address = controller_nodes.decode_seat(seat.value)
         assert address is not None, "controllers of a cluster have an address"
-        heard_at = -math.inf if self._remote is None else self._remote.heard_at  # of an earlier controller
+        heard_at = -math.inf if self._remote is None else self._remote.heard_at  # from an earlier controller
         remote = self._remote = RemoteController(
             controller_id,
             address,
@@ -297,7 +300,9 @@ class Membership:
             raise outcome
 
     async def _vacate_if_dead(self, store: ClusterStore, seat: Node) -> None:
-        """In this order: if the seat changes after the fence was read, the fence has another version, too."""
+        """Vacate the seat of a controller whose process has ended. The fence is read before the seat: if the seat
+        changes after that, so does the fence's version, and vacating fails.
+        """
         controller_id, address = controller_nodes.decode_seat(seat.value)
         fence = await store.get(store_paths.FENCE)
         now = await store.get(store_paths.CONTROLLER_SEAT)

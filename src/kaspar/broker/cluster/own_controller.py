@@ -1,4 +1,6 @@
-"""The controller of the cluster while this broker runs it: its shell, what other brokers follow, whom it watches."""
+"""The cluster's controller while this broker runs it: its shell, the feed that other brokers follow, and the watch over
+brokers.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +22,7 @@ log = get_log(__name__)
 
 
 class OwnController:
-    """`shell` and `feed` are None while another broker controls."""
+    """`shell` and `feed` are None while another broker is the controller."""
 
     def __init__(
         self,
@@ -73,8 +75,8 @@ class OwnController:
             await shell.stop()
 
     async def move(self, to: BrokerId | None) -> None:
-        """Leave the seat to that broker, or to any other. Raises Refused; nothing has changed then, unless the outcome
-        is unknown.
+        """Leave the seat to that broker, or to any other. Raises Refused if nothing has changed, or the outcome is
+        unknown.
         """
         shell = self.shell
         if shell is None:

@@ -1,4 +1,4 @@
-"""The controller that runs on another broker: its images are followed, and events are passed to it."""
+"""The controller on another broker: this broker follows its images and sends it events."""
 
 import asyncio
 import math
@@ -27,19 +27,19 @@ R = TypeVar("R")
 
 POLL_MS: Final = 1000
 SILENT_S: Final = POLL_MS / 1000 + 5.0
-"""When a controller has not responded for so long, it is out of touch: the connection is given up, and made again."""
+"""The controller counts as lost if it has not responded for this long; a new connection is opened then."""
 EVENT_WITHIN_S: Final = 30.0
 APPLIED_INLINE_BYTES: Final = 64 * 1024
-"""Takes about a millisecond."""
+"""Applying this much takes about a millisecond."""
 NOTHING: Final = ImageVersion(-1, -1)
 
 
 class LostController(KasparError):
-    """The connection to the controller is lost, or its broker does not control any more."""
+    """The connection to the controller is lost, or its broker is no longer the controller."""
 
 
 class RemoteController:
-    """`following` runs until the controller is lost. Then this object is done with."""
+    """Used for one connection: `follow` runs until the controller is lost, and is not called again."""
 
     interrupted: str | None = None
 
@@ -56,7 +56,7 @@ class RemoteController:
         self.controller_id = controller_id
         self.address = address
         self.heard_at = heard_at
-        """When a controller was last asked, of those times when it then knew itself to be the controller."""
+        """When the last poll was sent to which the controller responded that it still was the controller."""
         self._me = me
         self._connect_to = connect
         self._on_update = on_update
@@ -66,9 +66,7 @@ class RemoteController:
     # -- images --------------------------------------------------------------------------------------------------------
 
     async def follow(self, image: ClusterImage | None, version: ImageVersion, connected: Callable[[], None]) -> None:
-        """Follow from that version of the image on; `connected` is called when the first response is in. Raises
-        LostController.
-        """
+        """Follow the image from that version. `connected` is called after the first response. Raises LostController."""
         try:
             async with await self._connect() as connection:
                 while True:
@@ -102,13 +100,15 @@ class RemoteController:
 
     async def _connect(self) -> AsyncConnection:
         host, port = self.address
-        # Kaspar's own APIs have one version each: there is nothing to negotiate.
+        # Kaspar's own APIs have one version each, so there is nothing to negotiate.
         return await self._connect_to(host, port, client_id=f"broker-{self._me}", timeout_s=SILENT_S, negotiate=False)
 
     # -- events --------------------------------------------------------------------------------------------------------
 
     async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
-        """Raises Refused: NOT_CONTROLLER if the event has reached no controller, REQUEST_TIMED_OUT if it may have."""
+        """Send an event. Raises Refused: NOT_CONTROLLER if it has reached no controller, REQUEST_TIMED_OUT if it may
+        have.
+        """
         name, payload = encode_event(event)
         try:
             connection = await self._event_connection()
@@ -129,7 +129,7 @@ class RemoteController:
         return Committed(decode_reply(event, response.reply or b""), version)
 
     async def _event_connection(self) -> AsyncConnection:
-        """Apart from the one on which images are waited for: responses of a connection come in order."""
+        """The connection for events. It is not the one that polls for images, because responses come in order."""
         async with self._connecting:
             if self._events is None or self._events.is_closed:
                 self._events = await self._connect()
@@ -137,7 +137,7 @@ class RemoteController:
 
 
 async def _updated(image: ClusterImage | None, delta: bytes) -> ImageUpdate:
-    """A large one, most often the whole image, in a thread."""
+    """Decode and apply a delta. A large one, mostly the whole image, is applied in a thread."""
     if len(delta) <= APPLIED_INLINE_BYTES:
         return apply_delta(image, decode_delta(delta))
     return await asyncio.to_thread(lambda: apply_delta(image, decode_delta(delta)))

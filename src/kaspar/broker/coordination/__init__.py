@@ -1,1 +1,1 @@
-"""The runtime of the coordinators of groups and of transactions: loading, appends, responses, timers, threads."""
+"""The runtime of the group and transaction coordinators: loading, appends, responses, timers, threads."""

@@ -1,11 +1,12 @@
-"""A loaded shard: events go in one by one, decisions are carried out, responses go out when they are committed.
+"""A loaded shard: it processes events one by one, carries out their decisions, and responds when they are committed.
 
 Rules:
-- One event at a time. Events that come while a decision is carried out are queued.
-- The records of a decision are one batch. When it is in the log, and only then, the shard replays its records.
-- Responses, replies and actions wait until everything in the partition's log is committed, for the shard has decided on
-  all of it. With one replica that is the case at once, and a request has its response in the same turn of the loop.
-- Every request gets a response: also when time is up, and when this broker no longer leads the partition.
+- One event at a time. Events that arrive while a decision is carried out are queued.
+- The records of a decision are one batch. The shard replays them once the batch is in the log, and only then.
+- Responses, replies and actions wait until everything in the partition's log is committed, because the shard's decision
+  may depend on all of it. With one replica they need not wait, and a request has its response in the same turn of the
+  loop.
+- Every request gets a response, even after a timeout, and when this broker no longer leads the partition.
 """
 
 import functools
@@ -46,12 +47,14 @@ _CODES: Final = {
 
 
 def coordinator_code(code: ErrorCode) -> ErrorCode:
-    """The code for clients when the log of a coordinator refuses with this one: Kafka's handleOperationException."""
+    """The error that clients get when a coordinator's log refuses records with `code`: Kafka's
+    handleOperationException.
+    """
     return _CODES.get(code, code)
 
 
 class _Uncommitted:
-    """Replies and actions that wait for the records behind them."""
+    """Replies and actions that wait until the records they depend on are committed."""
 
     __slots__ = ("actions", "replies")
 
@@ -118,9 +121,9 @@ class ActiveShard(Generic[S]):
         return ticket.message or ticket.wait_among(self.waiting)
 
     def try_now(self, decide: Decide[S]) -> Message | None:
-        """Carry out an event whose response never waits, and return that. None where its records would not be committed
-        at once, or are refused: then the log has none of them, `if_refused` has put the rest in order, and `submit`
-        decides again.
+        """Carry out an event whose response is ready at once, and return the response. None if its records would not be
+        committed at once, or are refused. In that case none are in the log, `if_refused` has been applied, and the
+        caller uses `submit`, which decides again.
         """
         partition = self.partition
         is_committed_when_appended = partition.state.commits_alone and partition.log.plain_terms is not None
@@ -147,19 +150,19 @@ class ActiveShard(Generic[S]):
         return self.submit(lambda shard, now: Decision(response=question(shard, now)), refused)
 
     def run(self, decide: Decide[S]) -> None:
-        """An event of the coordinator's own. A refusal is logged."""
+        """Process an event of the coordinator itself. A refusal is logged."""
         self._events.append(functools.partial(self._run, decide))
         if not self._busy:
             self._drain()
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """A marker that ends a transaction on this partition is in the log."""
+        """Replay a marker in the partition's log that ends a transaction."""
         self._events.append(functools.partial(self.shard.replay_marker, producer, committed=committed))
         if not self._busy:
             self._drain()
 
     def _drain(self) -> None:
-        """The events that have queued up, in the order in which they came."""
+        """Process the queued events in order."""
         events = self._events
         while events and not self._given_up:
             self._busy = True
@@ -200,8 +203,8 @@ class ActiveShard(Generic[S]):
     def _carry_out(
         self, decision: Decision, now: Now, refused: Refusal | None = None, ticket: RequestTicket | None = None
     ) -> Response | None:
-        """The response to a request, or the ticket on which it waits until the records are committed. None where the
-        decision has no response, or there is no request (`refused` is None).
+        """Append a decision's records. Returns the response to its request, or the ticket on which it waits until they
+        are committed. None if the decision has no response, or there is no request (`refused` is None).
         """
         code = self._append(decision, now)
         if code is not None:
@@ -213,7 +216,7 @@ class ActiveShard(Generic[S]):
         return decision.response
 
     def _append(self, decision: Decision, now: Now) -> ErrorCode | None:
-        """Set the timers of a decision, append its records and replay them: why not, if the log refuses them."""
+        """Set a decision's timers, append its records and replay them. Returns an error if the log refuses them."""
         if decision.timers:
             self._set_timers(decision.timers)
         records = decision.records
@@ -249,7 +252,7 @@ class ActiveShard(Generic[S]):
     def _build(
         self, encoded: Sequence[tuple[bytes, bytes | None]], producer: ProducerIdAndEpoch | None, wall_ms: int
     ) -> bytearray:
-        """The records as one batch. In a transaction it has the first sequence, as every such batch of Kafka's."""
+        """Build one batch of the records. In a transaction it has the first sequence, like such batches in Kafka."""
         if producer is None and self._codec is Codec.NONE:
             return build_plain_batch(encoded, wall_ms)
         records = [Record(wall_ms, *each) for each in encoded]
@@ -265,7 +268,7 @@ class ActiveShard(Generic[S]):
         )
 
     def _refuse(self, decision: Decision, refusal: Refused, now: Now) -> ErrorCode:
-        """The log has taken none of its records."""
+        """Handle a decision whose records were not appended."""
         code = coordinator_code(refusal.code)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
             log.error(
@@ -316,13 +319,13 @@ class ActiveShard(Generic[S]):
             self._timers.cancel(self._timed_out, uncommitted)
             if self.partition.state.high_watermark >= end_offset:
                 self._deliver(uncommitted.replies, uncommitted.actions)
-            else:  # woken because this broker leads the partition no longer
+            else:  # woken because this broker no longer leads the partition
                 self._refuse_all(uncommitted.replies, coordinator_code(self.partition.why_not_leader().code))
 
         self.partition.when_committed(end_offset, committed)
 
     def _timed_out(self, key: Hashable) -> None:
-        """The replies wait no longer. The records are in the log, and when they are committed their actions are due."""
+        """Refuse a decision's replies. Its records are in the log, and its actions follow when they are committed."""
         assert isinstance(key, _Uncommitted)
         replies, key.replies = key.replies, ()
         self._refuse_all(replies, coordinator_code(ErrorCode.REQUEST_TIMED_OUT))
@@ -350,7 +353,7 @@ class ActiveShard(Generic[S]):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def give_up(self, code: ErrorCode) -> None:
-        """This broker no longer coordinates the partition: requests that wait are refused, and nothing more happens."""
+        """Refuse the waiting requests and do nothing more: this broker no longer coordinates the partition."""
         if self._given_up:
             return
         self._given_up = True
@@ -367,6 +370,6 @@ class ActiveShard(Generic[S]):
 
 
 def _request(ticket: Ticket) -> RequestTicket:
-    """Every ticket that a shard is given is one of ours."""
+    """Narrow the type: all tickets that shards get are RequestTickets."""
     assert isinstance(ticket, RequestTicket)
     return ticket

@@ -1,7 +1,7 @@
-"""Calls to other brokers, many in one request.
+"""Batches calls to other brokers into requests.
 
-There is one request to a broker at a time. What is asked for meanwhile goes with the next one, so the number of
-requests grows with the time that one takes, and not with the number of calls.
+Each broker gets one request at a time. Calls that arrive in the meantime are sent with the next one, so the number of
+requests depends on how long one takes, not on the number of calls.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ class BatchedCalls(Generic[C, R]):
         tasks: Tasks,
         name: str,
     ) -> None:
-        """`send` returns the outcome of each call, in their order. A request has one call of each `identity` at most:
-        by that a response tells its outcomes apart.
+        """`send` returns the outcomes of the calls, in order. A request has at most one call of each `identity`, by
+        which the outcomes in its response are distinguished.
         """
         self._send = send
         self._identity = identity
@@ -64,7 +64,7 @@ class BatchedCalls(Generic[C, R]):
             return
         try:
             outcomes = await self._send(broker_id, [waiting.call for waiting in batch])
-        except Exception as problem:  # a bug, which is the callers' to report: it must not stop those behind them
+        except Exception as problem:  # a bug, which the callers report: it must not stop later calls
             for waiting in batch:
                 if not waiting.outcome.done():
                     waiting.outcome.set_exception(problem)
@@ -78,12 +78,12 @@ class BatchedCalls(Generic[C, R]):
                 waiting.outcome.set_result(outcome)
 
     def _take(self, queue: deque[_Waiting[C, R]]) -> list[_Waiting[C, R]]:
-        """The next request's calls. Those whose identity is taken wait for the one after it, in their order."""
+        """The calls of the next request. Calls whose identity is taken wait for a later request, in their order."""
         taken: dict[Hashable, _Waiting[C, R]] = {}
         later: list[_Waiting[C, R]] = []
         while queue and len(taken) < CALLS_AT_ONCE:
             waiting = queue.popleft()
-            if waiting.outcome.done():  # its caller is gone
+            if waiting.outcome.done():  # its caller has gone
                 continue
             identity = self._identity(waiting.call)
             if identity in taken:

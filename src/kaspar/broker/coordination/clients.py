@@ -1,4 +1,4 @@
-"""The client that sent a request, as a group knows its members: shared by the handlers of group requests."""
+"""The client that sent a request, as a group identifies its members. Shared by the handlers of group requests."""
 
 import uuid
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from kaspar.network.gates import Principal
 from kaspar.protocol.headers import RequestHeader
 
 DescribesOf: TypeAlias = Callable[[Principal, str], Callable[[str], bool]]
-"""Of a principal and its peer: which topics it may describe."""
+"""For a principal and its peer, whether it may describe a topic."""
 
 
 def client_of(
     context: RequestContext, *, may_be_new: bool = False, describes_of: DescribesOf | None = None
 ) -> GroupClient:
-    """`may_be_new`: it may need a member id, which is made from a random id. `describes_of` is None without an
-    authorizer.
+    """The client of a request. `may_be_new`: it may need a member id, for which it gets a random id. `describes_of` is
+    None without an authorizer.
     """
     new_id = uuid.uuid4() if may_be_new else ZERO_UUID
     describes = None if describes_of is None else describes_of(context.principal, context.peer)
@@ -28,11 +28,11 @@ def client_of(
 def client_of_header(
     header: RequestHeader, peer: str, principal: Principal, describes_of: DescribesOf | None
 ) -> GroupClient:
-    """The client of a request whose member has its id."""
+    """The client of a request whose member has an id already."""
     describes = None if describes_of is None else describes_of(principal, peer)
     return GroupClient(header.client_id or "", host_of(peer), header.api_version, ZERO_UUID, describes)
 
 
 def host_of(peer: str) -> str:
-    """As Java's InetAddress writes it."""
+    """The host as Java's InetAddress writes it."""
     return f"/{peer.rpartition(':')[0]}"

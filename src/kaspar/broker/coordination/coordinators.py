@@ -1,7 +1,7 @@
 """The coordinators of a broker: created when they are first needed, updated with the cluster's image, and stopped.
 
 A broker whose clients only produce and fetch never loads the code of groups and transactions: it starts faster and
-takes less memory. A coordinator is created when its internal topic exists, or when a client first looks for it.
+needs less memory. A coordinator is created when its internal topic exists, or when a client first looks for it.
 """
 
 import importlib
@@ -54,7 +54,7 @@ class Coordinators:
         return self._transactions
 
     async def load_groups(self) -> "Groups":
-        """As `groups`, for callers that can wait: the code is loaded in a thread, which takes 100 ms once."""
+        """The group coordinator, for callers that can wait: its code is loaded in a thread, which takes 100 ms once."""
         if self._groups is None:
             await self._load_code(GROUPS_MODULE)
         return self.groups
@@ -65,7 +65,7 @@ class Coordinators:
         return self.transactions
 
     async def load_needed_code(self, image: ClusterImage) -> None:
-        """Before the partitions of this image are hosted, and their coordinators created."""
+        """Load the code that this image needs, before its partitions are hosted and their coordinators created."""
         if CONSUMER_OFFSETS in image.topics:
             await self._load_code(GROUPS_MODULE)
         if TRANSACTION_STATE in image.topics:
@@ -76,7 +76,7 @@ class Coordinators:
 
     @property
     def made_groups(self) -> "Groups | None":
-        """Groups, if they have been created."""
+        """The group coordinator, if it has been created."""
         return self._groups
 
     @property
@@ -84,7 +84,7 @@ class Coordinators:
         return self._transactions
 
     def leadership_changed(self, topics: Collection[str]) -> None:
-        """Partitions of these topics were added, removed, or have another leader."""
+        """Partitions of these topics were added, removed or got another leader: load or unload their shards."""
         if CONSUMER_OFFSETS in topics and self._is_needed(CONSUMER_OFFSETS, self._groups):
             self.groups.runtime.follow()
         if TRANSACTION_STATE in topics and self._is_needed(TRANSACTION_STATE, self._transactions):
@@ -100,7 +100,7 @@ class Coordinators:
             self._transactions.image_changed(change)
 
     async def stop(self) -> None:
-        """Requests that wait are refused. Safe to call twice."""
+        """Stop the coordinators. Waiting requests are refused. Safe to call twice."""
         for coordinator in (self._groups, self._transactions):
             if coordinator is not None:
                 await coordinator.stop()

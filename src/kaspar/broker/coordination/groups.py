@@ -1,7 +1,7 @@
-"""The group coordinator of a broker: the shards of `__consumer_offsets`, and what their decisions ask for beyond it.
+"""The group coordinator of a broker: the shards of `__consumer_offsets`, and the actions of their decisions.
 
-What takes long (resolving patterns, large assignments) runs in threads. Its outcome comes back to the shard as an event
-and the shard decides then, for the group may have changed meanwhile.
+Slow work (resolving patterns, large assignments) runs in threads. Its result comes back to the shard as an event, on
+which the shard decides, because the group may have changed in the meantime.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Groups:
 
     @property
     def serves_consumer_protocol(self) -> bool:
-        """Whether the new protocol (KIP-848) may be used: the cluster has the feature, and the settings allow it."""
+        """Whether the consumer protocol (KIP-848) may be used: the cluster has the feature, and settings allow it."""
         return (
             self._images.current.group_version >= 1
             and CONSUMER_PROTOCOL in self._settings.config.group_coordinator_rebalance_protocols
@@ -116,8 +116,8 @@ class Groups:
     def _compute(
         self, partition: int, group_id: str, work: Callable[[], E], then: Callable[[GroupShard, E, Now], Decision]
     ) -> None:
-        """In a thread; the result is an event of the shard, which waits for it. So a bug is reported, and the work is
-        tried again later.
+        """Run work in a thread, and give its result to the shard as an event. The shard waits for it, so work that
+        fails is logged and retried.
         """
 
         async def compute() -> None:

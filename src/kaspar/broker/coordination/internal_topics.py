@@ -1,7 +1,7 @@
-"""The topics in which coordinators keep their state: how they are created, read and written, by the settings.
+"""The topics in which coordinators keep their state: how the settings have them created, read and written.
 
 They are created at their first use. In a cluster that waits, as in Kafka, until enough brokers are up for their
-replication factor, which never changes afterwards. On the embedded store there is one broker for ever, and they get one
+replication factor, which never changes afterwards. With the embedded store there is only one broker, and they get one
 replica: a single broker with default settings has to serve groups.
 """
 
@@ -24,14 +24,14 @@ class InternalTopic:
     replication_factor: int
     configs: tuple[tuple[str, str], ...]
     codec: Codec
-    """What the coordinator compresses its batches with."""
+    """How the coordinator compresses its batches."""
     load_buffer_size: int
     """How many bytes are read at once when a partition is loaded."""
     write_timeout_ms: int
     """How long a response waits for its records to be committed."""
 
     def to_create(self, broker_count: int, *, is_clustered: bool) -> NewTopic:
-        """Refused (COORDINATOR_NOT_AVAILABLE) while there are too few brokers."""
+        """The topic to create. Raises Refused (COORDINATOR_NOT_AVAILABLE) while there are too few brokers."""
         factor = self.replication_factor if is_clustered else 1
         if broker_count < factor:
             raise Refused(

@@ -1,8 +1,7 @@
-"""Commits of one partition, without metadata, recognized by their bytes (network/recognition.py).
+"""Recognizes offset commits of one partition without metadata by their bytes (network/recognition.py).
 
-What is saved is decoding the request, and encoding its record and its response. Whatever is not as it was
-(the group or the log refuses, another replica has to have the record first) falls back to the normal path, with no side
-effects.
+This saves decoding the request, and encoding its record and its response. If anything differs (the group or the log
+refuses, another replica has to have the record first), the request falls back to the normal path, with no side effects.
 """
 
 import struct
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from kaspar.broker.coordination.groups import Groups
 
 MAX_KNOWN: Final = 64
-"""Of one connection: consumers that commit partition by partition have few of them."""
+"""For each connection. Consumers that commit partition by partition have few of them."""
 
 _FIRST_FLEXIBLE: Final = 8
 _FIRST_WITH_TOPIC_ID: Final = 10
@@ -31,14 +30,14 @@ _KEY_AND_VERSION: Final = 4
 _CORRELATION_ID = struct.Struct(">i")
 _NAMES_FROM: Final = _KEY_AND_VERSION + _CORRELATION_ID.size
 _SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
-# What a request ends with: offset, leader epoch, no metadata, and the tagged fields of partition, topic and request,
-# which are none. Metadata that is null is the same as metadata that is empty.
+# The end of a request: offset, leader epoch, no metadata, and the tagged fields of partition, topic and request, of
+# which there are none. Null metadata is the same as empty metadata.
 _NUMBERS = struct.Struct(">qiI")
 _EMPTY, _NULL = 0x0100_0000, 0
 
 
 class _Form:
-    """What requests with the same bytes but for their numbers have in common."""
+    """The common part of requests that differ only in their numbers."""
 
     __slots__ = ("client_id", "commit", "response", "response_size", "topic", "version")
 
@@ -54,7 +53,7 @@ class _Form:
 
 
 class KnownCommits:
-    """The commits of one connection."""
+    """The recognized commits of one connection."""
 
     __slots__ = ("_forms", "_found", "_groups", "_images")
 
@@ -63,7 +62,7 @@ class KnownCommits:
         self._groups = groups
         self._forms: dict[bytes, _Form] = {}
         self._found: _Form | None = None
-        """What `matches` has found."""
+        """The form that `matches` has found."""
 
     @property
     def version(self) -> int:
@@ -119,8 +118,8 @@ class CommitRecognizer:
         names = _names(frame, 0, len(frame) - _NUMBERS.size)
         if not isinstance(known, KnownCommits):
             known = KnownCommits(self._images, self._groups)
-        # If the form is known, something stood in its way this time; with tagged fields, which nobody knows, the
-        # numbers are not where they would be looked for.
+        # A form that is known already failed to handle this request for another reason. With tagged fields, which are
+        # unknown here, the numbers would not be at the expected position.
         if not known.knows(names, topic) and frame[header.body_position :] == codec.write(request, version):
             partitions = request.topics[0].partitions
             full = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
@@ -130,7 +129,7 @@ class CommitRecognizer:
     def _single_topic(
         self, request: OffsetCommitRequest, response: OffsetCommitResponse, version: int
     ) -> TopicImage | None:
-        """The topic of a commit of one partition without metadata that was successful."""
+        """The topic of a successful commit of one partition without metadata; None for other commits."""
         if version < _FIRST_FLEXIBLE or len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
             return None
         named = request.topics[0]

@@ -1,8 +1,8 @@
-"""Heartbeats of the consumer protocol (KIP-848) that differ from the last one of their member in no more than the
-member epoch, recognized by their bytes (network/recognition.py).
+"""Recognizes heartbeats of the consumer protocol (KIP-848) by their bytes (network/recognition.py): those that differ
+from the last heartbeat of their member only in the member epoch.
 
-What is saved is decoding the request and, where the response has no assignment, encoding it. Requests that join or
-leave, those that wait, and those that are refused fall back to the normal path, with no side effects.
+This saves decoding the request and, if the response has no assignment, encoding it. Requests that join, leave, wait or
+are refused fall back to the normal path, with no side effects.
 """
 
 import struct
@@ -35,12 +35,12 @@ _NAMES_FROM: Final = _KEY_AND_VERSION + _NUMBER.size
 _SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
 _EPOCH_AND_INTERVAL = struct.Struct(">ii")
 _NO_ASSIGNMENT: Final = b"\xff\x00"
-"""What follows them in a response without an assignment: the null, and no tagged fields."""
+"""What follows epoch and interval in a response without an assignment: null, and no tagged fields."""
 
 
 class KnownHeartbeat:
-    """The heartbeat of one member: its bytes but for the correlation id and the member epoch. In its response without
-    an assignment, these and the heartbeat interval are all that may change.
+    """The heartbeat of one member: its bytes without the correlation id and the member epoch. In its response without
+    an assignment, only these and the heartbeat interval can change.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class KnownHeartbeat:
         epoch: int = _NUMBER.unpack_from(buffer, start + self._epoch_at)[0]
         if epoch != request.member_epoch:
             if epoch <= JOINS:
-                return None  # other rules apply to what else such a request must have
+                return None  # other rules apply to such a request
             request = self._request = _at_epoch(request, epoch)
         if not groups.serves_consumer_protocol:
             return None
@@ -134,8 +134,8 @@ class HeartbeatRecognizer:
 
 
 def _comes_again(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Subscriptions, the assignor and owned partitions are sent when they have changed. Any other request of a member
-    is as valid at its next epoch.
+    """Whether later requests of the member are like this one. Subscriptions, the assignor and owned partitions are only
+    sent when they have changed; a request without them is also valid at the member's next epoch.
     """
     return (
         request.member_epoch > JOINS
@@ -147,8 +147,8 @@ def _comes_again(request: ConsumerGroupHeartbeatRequest) -> bool:
 
 
 def _at_epoch(request: ConsumerGroupHeartbeatRequest, epoch: int) -> ConsumerGroupHeartbeatRequest:
-    """The same request: what it does not say (`_comes_again`) has its default. `dataclasses.replace` takes twice as
-    long.
+    """The same request at another epoch. Fields that it does not have (`_comes_again`) get their defaults.
+    `dataclasses.replace` takes twice as long.
     """
     return ConsumerGroupHeartbeatRequest(
         group_id=request.group_id,
@@ -162,7 +162,7 @@ def _at_epoch(request: ConsumerGroupHeartbeatRequest, epoch: int) -> ConsumerGro
 
 
 def _start_of_response(version: int, member_id: str) -> bytes:
-    """Of one without an assignment: what stands between the correlation id and the member epoch."""
+    """The bytes between the correlation id and the member epoch, in a response without an assignment."""
     response = ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=0, heartbeat_interval_ms=0)
     (encoded,) = encode_response(version, 0, response)
     assert isinstance(encoded, bytearray)

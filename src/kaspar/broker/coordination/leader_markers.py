@@ -1,8 +1,8 @@
-"""Writes the marker that ends a producer's transaction, or the fence of a prepared one, on a partition that this broker
+"""Writes the marker that ends a producer's transaction, or the fence of a prepared one, to a partition that this broker
 leads.
 
-A marker counts when it is committed, and its caller waits until then. A coordinator whose state is in that partition
-replays it at once, in the order of the log.
+Writing ends when the marker is committed. A coordinator whose state is in that partition replays the marker at once, in
+the order of the log.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kaspar.replication.partition import Partition
 
 
 class ReplayMarker(Protocol):
-    """How the coordinator of groups learns of a marker in a partition of `__consumer_offsets`."""
+    """How the group coordinator learns of a marker in a partition of `__consumer_offsets`."""
 
     def __call__(self, partition: int, producer: ProducerIdAndEpoch, *, committed: bool) -> None: ...
 
@@ -45,13 +45,13 @@ class LeaderMarkers:
         self._replay = replay
 
     async def write(self, partition: TopicPartition, marker: Marker) -> ErrorCode:
-        """NONE when the marker is committed; otherwise why it is not, or not known to be."""
+        """Write a marker. Returns NONE when it is committed; otherwise why it is not, or is not known to be."""
         topic, index = partition
         try:
             led = self._partitions.lead(topic, index)
             if led.log.cold:
                 await self._appender.warm_up(led)
-                led = self._partitions.lead(topic, index)  # it may lead it no longer
+                led = self._partitions.lead(topic, index)  # it may no longer lead it
             end_offset = self._append(led, marker)
         except Refused as refusal:
             return refusal.code
@@ -66,7 +66,9 @@ class LeaderMarkers:
         return await _committed(led, end_offset, self._settings.config.request_timeout_ms / 1000)
 
     def _append(self, led: Partition, marker: Marker) -> Offset:
-        """Up to which offset the log has to be committed. A fence that is in the log already may not be, either."""
+        """Append a marker. Returns the offset up to which the log has to be committed, which for a fence that is in the
+        log already may not be committed either.
+        """
         now_ms = self._clock.now_ms()
         producer_id, producer_epoch = marker.producer
         if marker.kind is MarkerKind.FENCE:
@@ -96,5 +98,5 @@ async def _committed(partition: Partition, end_offset: Offset, timeout_s: float)
             await woken
     except TimeoutError:
         return ErrorCode.REQUEST_TIMED_OUT
-    # Woken as well when this broker leads the partition no longer.
+    # Also woken when this broker no longer leads the partition.
     return ErrorCode.NONE if partition.high_watermark >= end_offset else partition.why_not_leader().code

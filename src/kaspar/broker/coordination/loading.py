@@ -1,13 +1,13 @@
-"""Reads a partition of an internal topic from its start to its end, and replays every record into a shard. In a thread.
+"""Reads a partition of an internal topic from its start to its end, in a thread, and replays every record into a shard.
 
 Rules:
-- Nothing in the log is fatal: a batch or record that cannot be read is logged and skipped; so is a kind of record that
-  only a later version knows. What comes after it still counts.
-- The log may move to another log directory meanwhile: each piece is read from the one that is the partition's by then.
-- Memory is bounded: the log is read in pieces of `load_buffer_size`, a compressed batch is inflated piece by piece.
-- The event loop goes on meanwhile. Python's interpreter is shared by threads in turns of `sys.setswitchinterval`; a
-  pass of the garbage collector over a million new objects would be one long turn, so it has to wait until all is read.
-  None of what was read is garbage, so none of it is looked at again afterwards (`gc.freeze`).
+- Nothing in the log is fatal: a batch or record that cannot be read is logged and skipped, and so is a record type that
+  only a later version knows. Loading continues after it.
+- The log may move to another log directory in the meantime: each piece is read from the current log of the partition.
+- Memory is bounded: the log is read in pieces of `load_buffer_size`, and a compressed batch is inflated piece by piece.
+- The event loop is not blocked. Threads share Python's interpreter in turns of `sys.setswitchinterval`, but a garbage
+  collection over a million new objects would be one long turn, so it is disabled until everything is read. None of the
+  loaded objects are garbage, so later collections skip them (`gc.freeze`).
 """
 
 import gc
@@ -26,22 +26,22 @@ log = get_log(__name__)
 
 FREEZE_FROM_RECORDS: Final = 10_000
 MAX_LOGGED: Final = 20
-"""How many damaged places of one partition get a line in the log; all of them are counted."""
+"""How many damaged places of one partition are logged; all of them are counted."""
 
 
 class LoadCancelled(Exception):
-    """The partition is no longer ours to load, or its log is gone, which may be for the same reason. Or it still has
-    records that a truncation is to remove: then it can be loaded later.
+    """The load ends: the partition is no longer ours to load, or its log is gone, perhaps for the same reason. Also
+    raised if the log still has records that a truncation will remove; then the partition can be loaded later.
     """
 
 
 class ShardLoader:
-    """Replays one partition's log into one shard, which is not shared yet."""
+    """Replays one partition's log into one shard, which nothing else uses yet."""
 
     def __init__(
         self, shard: Shard, current: Callable[[], Log], *, piece_bytes: int, cancelled: Callable[[], bool]
     ) -> None:
-        """`current` returns the partition's log, as it is now; it is called in the thread, too."""
+        """`current` returns the partition's current log; it is also called in the thread."""
         self.position = current().log_start_offset
         """Everything before this offset is replayed."""
         self.records = 0
@@ -58,7 +58,7 @@ class ShardLoader:
         return self._current().topic_partition
 
     def load_up_to(self, end: int) -> None:
-        """Replay the log up to `end`. Blocks: in a thread. StorageFailure if the disk fails, LoadCancelled if asked."""
+        """Replay the log up to `end`. Blocks, so it runs in a thread. Raises StorageFailure, or LoadCancelled."""
         collecting = gc.isenabled()
         gc.disable()
         before = self.records
@@ -79,7 +79,7 @@ class ShardLoader:
             data = source.read(self.position, self._piece_bytes, end)
         except (Refused, StorageFailure) as problem:
             if self._current() is not source:
-                return  # it has moved: the same is read from where it is now
+                return  # the log has moved: the same offset is read from its new place
             if isinstance(problem, StorageFailure):
                 raise
             self._skip_after(source, problem, end)
@@ -99,9 +99,9 @@ class ShardLoader:
             self._skip_segment(source, end)
 
     def _skip_after(self, source: Log, refusal: Refused, end: int) -> None:
-        """The log itself cannot read on from here."""
+        """Continue after a position from which the log cannot be read."""
         if refusal.code is ErrorCode.OFFSET_OUT_OF_RANGE and self.position < source.log_start_offset:
-            self.position = min(source.log_start_offset, end)  # deleted while it was read
+            self.position = min(source.log_start_offset, end)  # deleted while the log was read
             return
         if refusal.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OFFSET_NOT_AVAILABLE):
             raise LoadCancelled
@@ -109,7 +109,7 @@ class ShardLoader:
         self._skip_segment(source, end)
 
     def _skip_segment(self, source: Log, end: int) -> None:
-        """Where bytes are no batches, nothing says where the next batch begins, but the next segment does."""
+        """Continue at the next segment: in bytes that are not batches nothing says where the next batch begins."""
         following = [base for base in source.segments.base_offsets if base > self.position]
         self.position = min((*following, end))
 
@@ -140,7 +140,7 @@ class ShardLoader:
                 return
         except MalformedBytes as problem:
             self._damaged(offset, str(problem))
-        except Exception as problem:  # the edge: what one record leads to keeps nobody from all the others
+        except Exception as problem:  # the edge: one record must not keep others from being loaded
             log.exception("a record could not be replayed", partition=self.topic_partition, offset=offset)
             self._damaged(offset, repr(problem))
         else:

@@ -1,4 +1,4 @@
-"""Which broker coordinates a group or a transactional id: the leader of its partition of the internal topic."""
+"""Finds the coordinator of a group or a transactional id: the leader of its partition of the internal topic."""
 
 import functools
 from typing import Final
@@ -9,7 +9,7 @@ from kaspar.metadata import NO_LEADER
 from kaspar.metadata.images import ImageSource
 
 REMEMBERED_KEYS: Final = 1 << 14
-"""Java's hash, which says the partition of a key, takes longer than most requests."""
+"""Computing the partition of a key, by Java's hash, takes longer than most requests."""
 
 _partition_for = functools.lru_cache(REMEMBERED_KEYS)(partition_for)
 
@@ -19,7 +19,7 @@ class CoordinatorLookup:
         self._images = images
 
     def coordinator_of(self, internal_topic: str, key: str) -> BrokerId:
-        """NO_LEADER while there is none: the topic is not created yet, or the partition's leader is not up."""
+        """The coordinator of a key. NO_LEADER if the topic is not created yet, or the partition's leader is not up."""
         image = self._images.current
         topic = image.topics.get(internal_topic)
         if topic is None:

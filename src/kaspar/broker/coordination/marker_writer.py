@@ -1,15 +1,14 @@
 """Writes the markers that end transactions, and the fences of prepared ones, until every partition has its own.
 
 Rules:
-- Every partition is written by itself: one that is slow, or whose leader is away, holds up no other partition and no
-  other transaction, only the completion of its own.
-- A marker that a partition cannot take now is tried again, after a pause that grows, and whenever the cluster's image
-  changes: then another broker may lead the partition. A marker is never given up, except where it is not needed: its
-  topic has been deleted, or the partition has seen a later epoch of the producer, for which the transaction has ended
-  there already.
-- A topic is deleted if the metadata store has it no longer. That an image lacks it proves nothing: images are
-  put together from many reads.
-- When this broker coordinates the transaction no longer, its next coordinator writes them.
+- Partitions are independent: a slow one, or one without a leader, delays no other partition and no other transaction,
+  only the completion of its own transaction.
+- A marker that a partition cannot accept now is retried, after a growing pause, and whenever the cluster's image
+  changes, because another broker may lead the partition then. A marker is only given up if it is not needed: its topic
+  was deleted, or the partition has seen a later epoch of the producer, with which the transaction has ended there.
+- A topic counts as deleted if the metadata store no longer has it. If it is missing from an image, that proves nothing:
+  images are assembled from many reads.
+- When this broker no longer coordinates the transaction, its next coordinator writes the markers.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ log = get_log(__name__)
 FIRST_PAUSE_S: Final = 0.02
 LONGEST_PAUSE_S: Final = 1.0
 NO_VERSION: Final = 0
-"""A fence ends no transaction: by which rules it ends does not matter."""
+"""A fence ends no transaction, so the version of the rules for ending it does not matter."""
 
 _NOT_NEEDED: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
@@ -49,9 +48,10 @@ class MarkerWriter:
         written: Callable[[int, Due], None],
         abandoned: Callable[[int, Due], None],
     ) -> None:
-        """`is_deleted`: whether the cluster is known to have no such partition. `claim` returns what tells, for one
-        partition, whether this broker has coordinated it without a break since. `written` is called with partition and
-        action, or `abandoned`, if there was a break: who coordinates it now has writers of its own.
+        """`is_deleted`: whether the cluster is known not to have a partition. `claim` returns, for one partition of the
+        internal topic, a function that tells whether this broker has coordinated it without interruption since. In the
+        end `written` is called with partition and action, or `abandoned` after an interruption: the current coordinator
+        writes its own markers.
         """
         self._images = images
         self._tasks = tasks
@@ -63,7 +63,7 @@ class MarkerWriter:
         self._abandoned = abandoned
         self._look_again = asyncio.Event()
         self.waiting_count = 0
-        """How many markers could not be written at once, and still are not."""
+        """The number of markers that could not be written at once, and still are not."""
 
     def write(self, partition: int, action: Due) -> None:
         if not action.partitions:
@@ -73,7 +73,7 @@ class MarkerWriter:
         self._tasks.spawn(writing, name=f"markers of {action.transactional_id}")
 
     def image_changed(self) -> None:
-        """A topic may have been deleted, or a partition have a leader again."""
+        """Retry now: a topic may have been deleted, or a partition may have a leader again."""
         self._look_again.set()
         self._look_again = asyncio.Event()
 
@@ -87,7 +87,7 @@ class MarkerWriter:
         (self._written if done and is_ours() else self._abandoned)(partition, action)
 
     async def _write_one(self, action: Due, target: TopicPartition, is_ours: Callable[[], bool]) -> bool:
-        """Whether the partition has its marker, or needs none. If not, that is another coordinator's concern now."""
+        """Whether the partition has its marker, or needs none. If not, this broker is no longer responsible for it."""
         pause_s = FIRST_PAUSE_S
         marker = _marker(action)
         while is_ours():
@@ -107,7 +107,7 @@ class MarkerWriter:
         return False
 
     async def _try_to_give(self, action: Due, target: TopicPartition, marker: Marker) -> ErrorCode:
-        """A bug in one attempt is reported, and the marker is tried again."""
+        """Try to write a marker. A bug is reported, and the caller retries."""
         try:
             return await self._give(target, marker)
         except Exception as problem:

@@ -1,5 +1,5 @@
-"""What a transaction's coordinator writes to each of its partitions: a marker that ends the transaction there, or a
-fence, when it is prepared.
+"""The markers that a transaction's coordinator writes to its partitions: one that ends the transaction, or a fence,
+when it is prepared.
 """
 
 from collections.abc import Awaitable
@@ -14,7 +14,7 @@ class MarkerKind(Enum):
     COMMIT = "commit"
     ABORT = "abort"
     FENCE = "fence"
-    """It ends nothing: it raises the producer's epoch (broker/coordination/fences.py)."""
+    """Ends nothing, but raises the producer's epoch (broker/coordination/fences.py)."""
 
 
 class Marker(NamedTuple):
@@ -25,6 +25,6 @@ class Marker(NamedTuple):
 
 
 class GiveMarker(Protocol):
-    """Give a marker to a partition. NONE when it is committed."""
+    """Writes a marker to a partition. Returns NONE when it is committed."""
 
     def __call__(self, partition: TopicPartition, marker: Marker) -> Awaitable[ErrorCode]: ...

@@ -1,8 +1,8 @@
-"""Producer ids, handed out from blocks that the controller has given to this broker.
+"""Producer ids from blocks that the controller has allocated to this broker.
 
-A block is taken whole and persisted before its first id is used, so no id is ever given out twice, whatever crashes.
-The next block is asked for before the last id of this one is gone, so that there is nearly always one at hand: a
-coordinator of transactions cannot wait while it decides.
+A block is allocated as a whole and persisted before its first id is used, so no id is ever used twice, whatever
+crashes. The next block is requested before the last id of this one is taken, so that one is nearly always available: a
+transaction coordinator cannot wait while it decides.
 """
 
 import asyncio
@@ -30,26 +30,26 @@ class ProducerIds:
 
     @property
     def available(self) -> bool:
-        """Whether `take` gives one now."""
+        """Whether `take` can return an id now."""
         return self._next < self._end or self._spare is not None
 
     async def next(self) -> ProducerId:
-        """Refused where the controller gives no more of them."""
+        """The next id. Raises Refused if the controller allocates no more."""
         await self.reserve()
         return self.take()
 
     async def reserve(self) -> None:
-        """Return when an id is available: `take` in the same turn of the loop gets it."""
+        """Return when an id is available: `take` in the same turn of the event loop gets it."""
         while not self.available:
             try:
                 await self._refill()
             except Refused as refusal:
-                # Whatever the reason is, as in Kafka's RPCProducerIdManager: producers retry on this code, and some
-                # give up on those of a controller that is away, has not responded, or has no space.
+                # The same code for every reason, as in Kafka's RPCProducerIdManager: producers retry on it, but some
+                # give up on the codes of a controller that is unreachable, has not responded, or has no space.
                 raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, refusal.message) from refusal
 
     def take(self) -> ProducerId:
-        """Refused (COORDINATOR_LOAD_IN_PROGRESS, as in Kafka) if none is available."""
+        """The next id. Raises Refused (COORDINATOR_LOAD_IN_PROGRESS, as in Kafka) if none is available."""
         if self._next >= self._end and self._spare is not None:
             self._next = self._spare.first
             self._end = self._spare.first + self._spare.count
@@ -73,7 +73,7 @@ class ProducerIds:
             self._asking.add_done_callback(self._asked)
 
     def _asked(self, task: asyncio.Task[None]) -> None:
-        """A caller that needs an id before there is one asks again, and gets the refusal."""
+        """Log a failure. A caller that finds no id later requests a block itself, and gets the refusal."""
         self._asking = None
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.warning("no producer ids could be allocated", problem=str(problem))

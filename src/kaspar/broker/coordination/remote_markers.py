@@ -1,8 +1,8 @@
-"""Gives markers and fences to partitions that other brokers lead, as Kafka's TransactionMarkerChannelManager does.
+"""Sends markers and fences to partitions that other brokers lead, like Kafka's TransactionMarkerChannelManager.
 
-What is due at one broker goes in one request: the markers of any number of transactions by WriteTxnMarkers, fences by
-WriteTxnFences. A broker that cannot be reached, or does not respond, is NETWORK_EXCEPTION: the marker may have been
-written, and is written again, which does a partition no harm.
+What is due at one broker is sent in one request: the markers of any number of transactions by WriteTxnMarkers, fences
+by WriteTxnFences. If a broker cannot be reached or does not respond, the result is NETWORK_EXCEPTION: the marker may
+have been written, and is written again, which does a partition no harm.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from kaspar.protocol.messages.write_txn_markers import (
 )
 
 PATIENCE_S: Final = 5.0
-"""So much longer than the leader waits for the commit is its response waited for."""
+"""How much longer than the leader waits for the commit its response is waited for."""
 FENCES_VERSION: Final = 0
 
 
@@ -94,7 +94,7 @@ class RemoteMarkers:
 
 
 def _to_wire(due: Sequence[DueMarker]) -> tuple[WritableTxnMarker, ...]:
-    """One entry for each transaction, with all of its partitions."""
+    """The wire form: one entry for each transaction, with all of its partitions."""
     topics: dict[Marker, dict[str, list[int]]] = {}
     for (topic, index), marker in due:
         topics.setdefault(marker, {}).setdefault(topic, []).append(index)

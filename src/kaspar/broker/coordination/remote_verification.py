@@ -1,9 +1,9 @@
-"""Asks transaction coordinators on other brokers about partitions that this broker leads (KIP-890), as Kafka's
-AddPartitionsToTxnManager does.
+"""Verifies partitions that this broker leads with transaction coordinators on other brokers (KIP-890), like Kafka's
+AddPartitionsToTxnManager.
 
-Requests of all producers to one coordinator's broker are batched. Whatever goes wrong on the way (no connection, no
-response) is NETWORK_EXCEPTION, on which producers retry; a partition that was added without this broker hearing of it
-gets a marker that ends nothing.
+Requests of all producers to the coordinators on one broker are batched. If the request fails (no connection, no
+response), the result is NETWORK_EXCEPTION, on which producers retry; a partition that was added without this broker
+learning of it gets a marker that ends nothing.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from kaspar.protocol.messages.add_partitions_to_txn import (
 Codes: TypeAlias = dict[TopicPartition, ErrorCode]
 
 _TOP_LEVEL: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_TXN_STATE}
-"""What producers get where the coordinator refuses a whole request."""
+"""The error for producers if the coordinator refuses a whole request."""
 
 
 class Question(NamedTuple):
@@ -61,7 +61,7 @@ class RemoteVerification:
         )
 
     async def ask(self, coordinator: BrokerId, question: Question) -> Codes:
-        """Once. While the transaction before is being completed, `add` gets CONCURRENT_TRANSACTIONS."""
+        """Send a question once. While the previous transaction is completed, `add` gets CONCURRENT_TRANSACTIONS."""
         return await self._calls.call(coordinator, question)
 
     async def _send(self, coordinator: BrokerId, questions: Sequence[Question]) -> list[Codes]:
@@ -79,7 +79,7 @@ class RemoteVerification:
 
 
 def _codes(question: Question, result: AddPartitionsToTxnResult | None) -> Codes:
-    """A partition that the response does not mention is not confirmed."""
+    """The result for each partition. One that the response does not mention is not verified."""
     codes = question.all(ErrorCode.UNKNOWN_SERVER_ERROR)
     for topic in () if result is None else result.topic_results:
         for each in topic.results_by_partition:

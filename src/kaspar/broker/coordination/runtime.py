@@ -1,10 +1,10 @@
-"""All shards of one coordinator on this broker: one for each partition of its internal topic that this broker leads.
+"""The shards of one coordinator on this broker: one for each partition of its internal topic that this broker leads.
 
-A shard is loaded when leadership begins, in a thread, and serves requests from then on; it is given up when leadership
+A shard is loaded in a thread when leadership begins, and serves requests from then on. It is given up when leadership
 ends, or begins again in another epoch. A request for a key whose partition is not led here, or not loaded yet, is
-refused (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS): it never gets a response from incomplete state. Nor from one
-that may be outdated: a shard is loaded when all that it has replayed is committed, and a broker that is out of touch
-with the controller does not know whether another one coordinates by now, so it refuses everything, questions too.
+refused (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS): no response comes from incomplete state. Nor from state that
+may be outdated: loading ends when all that the shard has replayed is committed, and a broker that is out of touch with
+the controller refuses all requests, even those that only read, because another broker may be the coordinator by then.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ log = get_log(__name__)
 S = TypeVar("S", bound=Shard)
 
 REMEMBERED_KEYS: Final = 1 << 14
-"""For so many keys it is remembered which partition they belong to: Java's hash takes longer than a heartbeat."""
+"""How many keys the partition is cached for, because Java's hash takes longer than a heartbeat."""
 
 RETRY_LOAD_S: Final = 1.0
 RETRY_LOAD_AT_MOST_S: Final = 30.0
@@ -43,7 +43,7 @@ BETWEEN_LOOKS_S: Final = 0.05
 
 
 class LoadTimes:
-    """How long partitions took to load, of the last WINDOW_S seconds."""
+    """How long the loads of partitions took in the last WINDOW_S seconds."""
 
     WINDOW_S: Final = 30.0
     AT_MOST: Final = 1000
@@ -56,7 +56,7 @@ class LoadTimes:
         self._loads.append((self._clock.monotonic(), seconds))
 
     def recent_ms(self) -> list[float]:
-        """From any thread."""
+        """For any thread."""
         since = self._clock.monotonic() - self.WINDOW_S
         return [seconds * 1000 for at, seconds in tuple(self._loads) if at >= since]
 
@@ -74,7 +74,7 @@ class _Loading:
 
     @property
     def cancelled(self) -> bool:
-        """From any thread."""
+        """For any thread."""
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
@@ -85,9 +85,10 @@ class _Loading:
             await asyncio.wait_for(self._cancelled.wait(), seconds)
 
     async def committed(self, end: int) -> bool:
-        """Wait until everything before that offset is committed; whether it is. A replica that has become the leader
-        may have records that its predecessor never reported as committed. Ends early if the load is cancelled, and
-        after a while if the partition has no leader here: then that is about to be cancelled, or it will lead again.
+        """Wait until everything before that offset is committed. Returns whether it is. A replica that has become the
+        leader may have records that its predecessor never reported as committed. Ends early if the load is cancelled.
+        If this broker does not lead the partition, it ends after a pause: the load is about to be cancelled, or the
+        broker will lead again.
         """
         partition, woken = self.partition, asyncio.Event()
         if partition.high_watermark < end:
@@ -117,7 +118,7 @@ class Runtime(Generic[S]):
         activated: Callable[[int], None] = lambda partition: None,
     ) -> None:
         """`new_shard` is called with partition and leader epoch, `perform` with partition and action. `activated` is
-        called when a shard is loaded: events before that have not reached it.
+        called when a shard is loaded; earlier events have not reached the shard.
         """
         self.topic = topic
         self.load_times = LoadTimes(services.clock)
@@ -136,39 +137,43 @@ class Runtime(Generic[S]):
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def submit(self, key: str, decide: Decide[S], refused: Refusal) -> Response:
-        """The response to a request that may change something, or a ticket that it waits on."""
+        """The response to a request that may change something, or the ticket on which it waits."""
         active = self._active_for(key)
         if active is None:
             return refused(self._why_not_active(self.partition_of(key)))
         return active.submit(decide, refused)
 
     def submit_with_ticket(self, key: str, decide: Decide[S], ticket: RequestTicket) -> Response:
-        """The same for a request that may have to wait for other requests: `decide` gives the shard its ticket."""
+        """Submit a request that may have to wait for other requests: `decide` gives its ticket to the shard."""
         active = self._active_for(key)
         if active is None:
             return ticket.refused(self._why_not_active(self.partition_of(key)))
         return active.submit(decide, ticket.refused, ticket)
 
     def try_now(self, key: str, decide: Decide[S]) -> Message | None:
-        """Carry out a request if its response is there at once. None: nothing has changed, `submit` it."""
+        """Carry out a request if its response is ready at once. None: nothing has changed, and the caller uses
+        `submit`.
+        """
         active = self._active_for(key)
         return None if active is None else active.try_now(decide)
 
     def ask(self, key: str, question: Question[S], refused: Refusal) -> Response:
-        """The response to a question, once all that the shard knows is committed."""
+        """The response to a question, once everything that the shard has replayed is committed."""
         active = self._active_for(key)
         if active is None:
             return refused(self._why_not_active(self.partition_of(key)))
         return active.ask(question, refused)
 
     def run(self, partition: int, decide: Decide[S]) -> None:
-        """An event of the coordinator's own. Dropped where the shard is not active: loading brings the state up."""
+        """Process an event of the coordinator itself. Dropped if the shard is not active: it will be up to date once it
+        is loaded.
+        """
         active = self._active.get(partition)
         if active is not None:
             active.run(decide)
 
     def marker_written(self, partition: int, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """A marker has just been appended to this partition. A shard that is being loaded will find it in the log."""
+        """Replay a marker that was just appended to this partition. A shard that is being loaded reads it later."""
         active = self._active.get(partition)
         if active is not None:
             active.replay_marker(producer, committed=committed)
@@ -176,14 +181,14 @@ class Runtime(Generic[S]):
     # -- shards --------------------------------------------------------------------------------------------------------
 
     def shard_of(self, key: str) -> S:
-        """The shard that knows this key. Refused where this broker does not coordinate it, or not yet."""
+        """The shard that has this key. Raises Refused if this broker does not coordinate it, or not yet."""
         active = self._active_for(key)
         if active is None:
             raise self._refusal(self.partition_of(key))
         return active.shard
 
     def check_active(self, partition: int) -> None:
-        """Refused where this broker does not coordinate the partition, or not yet."""
+        """Raises Refused if this broker does not coordinate the partition, or not yet."""
         if partition not in self._active or not self._services.in_touch():
             raise self._refusal(partition)
 
@@ -192,23 +197,23 @@ class Runtime(Generic[S]):
         return partition in self._active
 
     def why_not_listed(self) -> ErrorCode:
-        """NONE if all that this broker coordinates can be listed now."""
+        """NONE if everything that this broker coordinates can be listed now, otherwise an error."""
         if not self._services.in_touch():
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._loading else ErrorCode.NONE
 
     def active_shards(self) -> dict[int, S]:
-        """The shards of this broker by partition. Those that are being loaded are not among them. From any thread."""
+        """The shards of this broker by partition, without those that are being loaded. For any thread."""
         return {partition: active.shard for partition, active in tuple(self._active.items())}
 
     @property
     def loading_count(self) -> int:
-        """How many partitions of this broker are being loaded, and serve no requests yet."""
+        """The number of partitions of this broker that are being loaded, and serve no requests yet."""
         return len(self._loading)
 
     @property
     def waiting_count(self) -> int:
-        """How many requests wait for their response."""
+        """The number of requests that wait for their response."""
         return sum(len(active.waiting) for active in list(self._active.values()))
 
     def _active_for(self, key: str) -> ActiveShard[S] | None:
@@ -264,8 +269,8 @@ class Runtime(Generic[S]):
         task.add_done_callback(self._loads.discard)
 
     async def _load(self, loading: _Loading) -> None:
-        """Clients retry as long as the partition is ours to load. So it is tried again, also after a bug: the next
-        attempt may succeed (memory was short, or files, or the log has moved to another directory).
+        """Load a partition, with retries as long as this broker leads it, because clients retry as well. Even after a
+        bug the next attempt may succeed (memory or files were short, or the log has moved to another directory).
         """
         pause_s = RETRY_LOAD_S
         while not await self._try_to_load(loading):
@@ -275,14 +280,15 @@ class Runtime(Generic[S]):
                 return
 
     async def _try_to_load(self, loading: _Loading) -> bool:
-        """Load it; whether there is nothing more to load here."""
+        """Try to load. Returns whether the load is over."""
         try:
             await self._load_or_raise(loading)
         except LoadCancelled:
             return loading.cancelled
         except StorageFailure as failure:
             self._services.failures.log_directory_failed(failure)
-            return loading.cancelled  # as it is by now, unless the log has moved from that directory meanwhile
+            # Normally true by now, unless the log has moved away from that directory in the meantime.
+            return loading.cancelled
         except Exception as problem:  # the edge of the task
             log.exception("a coordinator could not be loaded", partition=loading.partition.topic_partition)
             self._services.failures.on_bug(problem)
@@ -300,10 +306,10 @@ class Runtime(Generic[S]):
             piece_bytes=self.topic.load_buffer_size,
             cancelled=lambda: loading.cancelled,
         )
-        if partition.log.cold:  # it is as good as certain to be appended to
+        if partition.log.cold:  # it is practically certain that records will be appended
             partition.log.warm_up(await self._services.threads.run_loading(partition.log.read_cold))
         is_committed = False
-        while not is_committed or loader.position < partition.log.log_end_offset:  # markers may come meanwhile
+        while not is_committed or loader.position < partition.log.log_end_offset:  # markers may be appended meanwhile
             await self._services.threads.run_loading(loader.load_up_to, partition.log.log_end_offset)
             if not is_committed:
                 is_committed = await loading.committed(loader.position)
@@ -346,7 +352,7 @@ class Runtime(Generic[S]):
         log.debug("unloaded a coordinator's partition", partition=active.partition.topic_partition)
 
     async def stop(self) -> None:
-        """The broker stops: requests that wait are refused with NOT_COORDINATOR. Safe to call twice."""
+        """Refuse the waiting requests with NOT_COORDINATOR, and stop. Safe to call twice."""
         self._stopped = True
         for loading in self._loading.values():
             loading.cancel()
@@ -364,7 +370,7 @@ class Runtime(Generic[S]):
             self.partition_of = functools.lru_cache(REMEMBERED_KEYS)(functools.partial(_partition_of, count))
 
     async def ensure_topic(self) -> None:
-        """Create the internal topic if it does not exist. Refused (COORDINATOR_NOT_AVAILABLE) where that fails."""
+        """Create the internal topic if it does not exist. Raises Refused (COORDINATOR_NOT_AVAILABLE) if that fails."""
         if self.topic.name in self._services.images.current.topics:
             return
         if self._creating is None:
@@ -386,7 +392,7 @@ class Runtime(Generic[S]):
     def _created(self, task: asyncio.Task[None]) -> None:
         self._creating = None
         if not task.cancelled():
-            task.exception()  # the callers have it
+            task.exception()  # marks it as retrieved; the callers get it
 
 
 AnyRuntime: TypeAlias = Runtime[Any]

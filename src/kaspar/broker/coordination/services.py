@@ -1,4 +1,4 @@
-"""What coordinators share with the rest of the broker."""
+"""The services and parts of the broker that coordinators use."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from kaspar.metadata.images import ImageSource
 
 
 class TopicCreator(Protocol):
-    """The controller, as far as coordinators need it: for their internal topics."""
+    """The part of the controller that coordinators need, to create their internal topics."""
 
     async def submit(self, event: CreateTopics) -> tuple[CreatedTopic, ...]:
-        """Refused where the controller cannot be asked."""
+        """Raises Refused if the controller cannot be reached."""
         ...
 
 
@@ -39,8 +39,10 @@ class CoordinatorServices:
     clock: Clock
     now: Callable[[], Now]
     in_touch: Callable[[], bool]
-    """Whether this broker's image is recent enough to go by: if not, others may coordinate what it believes to."""
+    """Whether this broker's image is recent enough to rely on. If not, other brokers may coordinate partitions that
+    this one believes it coordinates.
+    """
     is_deleted: Callable[[TopicPartition], Awaitable[bool]]
-    """Whether the cluster is known to have no such partition, whatever the image says."""
+    """Whether the cluster is known not to have the partition, whatever the image says."""
     is_clustered: bool
-    """Whether other brokers may join. If not, this broker is the only one for ever."""
+    """Whether other brokers may join. If not, this is always the only broker."""

@@ -9,14 +9,14 @@ from kaspar.network.api import LaterResponse
 from kaspar.protocol.schema import Message
 
 Refusal: TypeAlias = Callable[[ErrorCode], Message]
-"""The response of an API with this error, and nothing else."""
+"""Returns the response of an API with this error, and nothing else."""
 
 
 class RequestTicket(LaterResponse):
-    """The first response counts. If its client is gone, it is dropped.
+    """A request that waits for its response. Only the first response counts. It is dropped if the client has gone.
 
-    A response is received by a function that is called with it, or by awaiting the ticket. A rebalance responds to
-    hundreds of requests at once, and a task for each would cost more than the rebalance.
+    A response is received by a callback, or by awaiting the ticket. A rebalance responds to hundreds of requests at
+    once, and a task for each would cost more than the rebalance.
     """
 
     __slots__ = ("_receive", "_translate", "_waiting", "message", "refused")
@@ -44,19 +44,19 @@ class RequestTicket(LaterResponse):
             self.respond(self.refused(code))
 
     def wait_among(self, waiting: "set[RequestTicket]") -> "RequestTicket":
-        """Until there is a response the ticket is one of `waiting`."""
+        """Keep the ticket in `waiting` until there is a response."""
         self._waiting = waiting
         waiting.add(self)
         return self
 
     def translated_by(self, translate: Callable[[Message], Message]) -> "RequestTicket":
-        """The response is changed to the form of an older version."""
+        """Change the response to the form of an older version."""
         assert self.message is None
         self._translate = translate
         return self
 
     def on_response(self, receive: Callable[[Message], None]) -> None:
-        """`receive` must not fail: it is called while a coordinator carries out a decision."""
+        """Call `receive` with the response. It must not fail, because a coordinator is carrying out a decision."""
         assert self._receive is None
         if self.message is not None:
             receive(self.message)
@@ -78,7 +78,7 @@ class RequestTicket(LaterResponse):
 
 
 Response: TypeAlias = Message | RequestTicket
-"""The response to a request, or what it waits on."""
+"""The response to a request, or the ticket on which it waits."""
 
 
 def translated(response: Response, translate: Callable[[Message], Message]) -> Response:

@@ -1,4 +1,4 @@
-"""The cluster's image as group coordinators see it: topics, their partitions, and where their replicas are."""
+"""The cluster's image as group coordinators see it: topics, their partitions, and the racks of their replicas."""
 
 import uuid
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from kaspar.metadata import ClusterImage, TopicImage
 
 @dataclass(frozen=True, slots=True)
 class ImageTopics:
-    """`groups.topics.TopicsView` of an image."""
+    """Implements `groups.topics.TopicsView` for an image."""
 
     image: ClusterImage
 
@@ -27,7 +27,9 @@ class ImageTopics:
         return self.image.topics.keys()
 
     def _racks(self, topic: TopicImage) -> tuple[frozenset[str], ...]:
-        """Empty where no broker is in a rack: then there is nothing to choose by."""
+        """The racks of each partition's replicas. Empty if no broker has a rack: then assignors have nothing to choose
+        by.
+        """
         racks = {broker.broker_id: broker.rack for broker in self.image.brokers.values() if broker.rack is not None}
         if not racks:
             return ()

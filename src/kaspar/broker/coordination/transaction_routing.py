@@ -1,8 +1,8 @@
-"""Leads what transactions ask of brokers to the right one: questions of leaders to the coordinator of the transaction,
+"""Routes the requests of transactions to the right broker: verifications by leaders to the transaction's coordinator,
 its markers and fences to the leaders of the partitions.
 
-What concerns this broker itself is called directly, without a request. The code that talks to others is loaded when it
-is first needed, which on a single broker is never.
+If that is this broker, it is called directly, without a request. The code for other brokers is loaded when it is first
+needed, which on a single broker is never.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class TransactionRouting:
         clock: Clock,
         connect: ConnectToBroker = connect_in_the_clear,
     ) -> None:
-        """`listener` is the name of the one by which brokers reach each other."""
+        """`listener` returns the name of the listener between brokers."""
         self._broker_id = broker_id
         self._images = images
         self._settings = settings
@@ -86,8 +86,8 @@ class TransactionRouting:
         *,
         add: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Whether these partitions, which this broker leads, belong to the transaction; with `add` (transactions v2)
-        they do from then on. While the previous transaction is being completed, `add` waits for a while.
+        """Whether these partitions, which this broker leads, belong to the transaction. With `add` (transactions v2)
+        they are added to it. While the previous transaction is being completed, `add` waits for a while.
         """
         coordinator = self._lookup.coordinator_of(TRANSACTION_STATE, transactional_id)
         if coordinator == self._broker_id:
@@ -122,7 +122,7 @@ class TransactionRouting:
     # -- to leaders ----------------------------------------------------------------------------------------------------
 
     async def give(self, partition: TopicPartition, marker: Marker) -> ErrorCode:
-        """To the partition's leader, whichever broker that is. NONE when it is committed."""
+        """Give a marker to the partition's leader, whichever broker that is. Returns NONE when it is committed."""
         image = self._images.current
         leader, _ = image.current_leader(*partition)
         if leader == self._broker_id:
@@ -139,7 +139,7 @@ class TransactionRouting:
         return await self._markers.give(leader, partition, marker)
 
     def _new_peers(self, purpose: str) -> "Peers":
-        """Markers wait for commits, and verification must not wait behind them: each has its own connections."""
+        """New connections. Markers wait for commits, and verifications must not wait behind them: each has its own."""
         from kaspar.broker.peers import Peers
 
         peers = Peers(

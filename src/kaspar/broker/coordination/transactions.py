@@ -1,5 +1,5 @@
-"""The transaction coordinator of a broker: the shards of `__transaction_state`, and what their decisions ask for beyond
-it: markers in the partitions of a transaction, producer ids, and the verification of transactions for leaders.
+"""The transaction coordinator of a broker: the shards of `__transaction_state`, and the actions of their decisions:
+markers in the partitions of a transaction, producer ids, and the verification of transactions for leaders.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ FENCED_WITHIN_S: Final = 5.0
 
 
 class PreparedTransactions(NamedTuple):
-    """How many open transactions wait for their owner's decision, and since when the oldest of them is open."""
+    """The number of open transactions that wait for their owner's decision, and the age of the oldest of them."""
 
     number: int
     oldest_age_ms: int
@@ -42,7 +42,7 @@ class Transactions:
     def __init__(
         self, services: CoordinatorServices, *, next_producer_id: Callable[[], int], write_marker: GiveMarker
     ) -> None:
-        """`next_producer_id` gives an id that was never used, or raises Refused."""
+        """`next_producer_id` returns an id that was never used, or raises Refused."""
         self._services = services
         self._next_producer_id = next_producer_id
         self._settings = CoordinatorSettings.of(services.settings.config)
@@ -61,8 +61,8 @@ class Transactions:
         )
         self._fences = Fences(self.markers.write)
         self._terms: dict[int, object] = {}
-        """One for each time that this broker begins to coordinate a partition. The epoch does not tell: a broker that
-        has lost its registration may come back in the same one.
+        """One object for each time that this broker begins to coordinate a partition. The leader epoch does not
+        identify these: a broker that has lost its registration may become the leader again in the same epoch.
         """
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         """By transactional id, the calls that wait until its transaction is completed."""
@@ -98,7 +98,7 @@ class Transactions:
         version: int,
         refused: Refusal,
     ) -> Response:
-        """The response is an AddPartitionsToTxnResult."""
+        """Add partitions to a transaction. The response is an AddPartitionsToTxnResult."""
 
         def decide(shard: TransactionShard, now: Now) -> Decision:
             return shard.add_partitions(transactional_id, producer, partitions, now, version=version)
@@ -113,7 +113,7 @@ class Transactions:
         *,
         refused: Refusal,
     ) -> Response:
-        """The response is an AddPartitionsToTxnResult."""
+        """Check that partitions belong to a transaction. The response is an AddPartitionsToTxnResult."""
 
         def question(shard: TransactionShard, now: Now) -> Message:
             return shard.verify_partitions(transactional_id, producer, partitions, now)
@@ -128,8 +128,8 @@ class Transactions:
         *,
         add: bool,
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether these partitions, which this broker leads, belong to the transaction; with `add` (transactions v2)
-        they do from then on. While the previous transaction is being completed, `add` waits for a while.
+        """Whether these partitions, which this broker leads, belong to the transaction. With `add` (transactions v2)
+        they are added to it. While the previous transaction is being completed, `add` waits for a while.
         """
         wanted = frozenset(partitions)
         refused = refused_result(transactional_id, wanted)
@@ -151,7 +151,7 @@ class Transactions:
             await self._completion_of(transactional_id, left_s)
 
     async def fenced(self, transactional_id: str) -> ErrorCode:
-        """NONE when the partitions of a prepared transaction take no more records (broker/coordination/fences.py)."""
+        """NONE when the partitions of a prepared transaction accept no more records (broker/coordination/fences.py)."""
         return await self._fences.settled(transactional_id, FENCED_WITHIN_S)
 
     async def _completion_of(self, transactional_id: str, patience_s: float) -> None:
@@ -210,7 +210,7 @@ class Transactions:
 
 
 def refused_result(transactional_id: str, partitions: frozenset[TopicPartition]) -> Refusal:
-    """An AddPartitionsToTxnResult with the same code for all of them."""
+    """Returns an AddPartitionsToTxnResult with the same error for all of the partitions."""
     return lambda code: result_of(transactional_id, dict.fromkeys(sorted(partitions), code))
 
 

@@ -1,6 +1,6 @@
-"""The coordinators as the metrics page sees them: numbers, read in one go by another thread.
+"""The coordinators as the metrics page sees them: numbers that another thread reads in one step.
 
-They are zero as long as a coordinator has not been created.
+They are zero if a coordinator has not been created.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ CLASSIC = "classic"
 
 @dataclass(frozen=True, slots=True)
 class GroupNumbers:
-    """`metrics.view.GroupsView`."""
+    """Implements `metrics.view.GroupsView`."""
 
     active_count: int = 0
     loading_count: int = 0
@@ -59,7 +59,7 @@ class GroupNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TransactionNumbers:
-    """`metrics.view.TransactionsView`."""
+    """Implements `metrics.view.TransactionsView`."""
 
     active_count: int = 0
     loading_count: int = 0

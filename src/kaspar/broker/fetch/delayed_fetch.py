@@ -1,8 +1,9 @@
-"""One Fetch request, delayed if there is too little to send: read, perhaps wait, read again what changed, respond.
+"""One Fetch request, delayed if there is too little to send: it reads, may wait, reads again what changed, and
+responds.
 
-If there is less than `min_bytes`, the request waits at its partitions, up to `max_wait_ms`, and reads again only those
-that changed. For a read_committed reader a partition changes when its last stable offset does: what a transaction
-writes before it ends is nothing new to it. For a follower it changes when something is appended.
+If there is less than `min_bytes`, the request waits at its partitions, up to `max_wait_ms`, and reads only those again
+that changed. For a read_committed consumer a partition changes when its last stable offset does: records of an open
+transaction are not readable for it. For a follower it changes when something is appended.
 """
 
 import asyncio
@@ -108,7 +109,7 @@ class DelayedFetch:
     # -- waiting -----------------------------------------------------------------------------------------------------
 
     def _wait(self) -> Steps[None]:
-        """At every partition, for what is left of the time."""
+        """Wait at every partition for the rest of `max_wait_ms`."""
         at_once = response.PARTITIONS_AT_ONCE
         for position, wanted in enumerate(self._reading.wanted):
             if position % at_once == at_once - 1:
@@ -130,7 +131,7 @@ class DelayedFetch:
         for partition, position in self._registered.items():
             result = self._reading.results[position]
             if result is not None and self._has_changed(partition, position, result):
-                self.read_again(partition)  # while others were being read
+                self.read_again(partition)  # it changed while others were read
 
     def _waiters(self, partition: Partition) -> set[FetchWaiter]:
         return partition.replica_waiters if self._reading.for_follower else partition.fetch_waiters
@@ -157,13 +158,13 @@ class DelayedFetch:
         if self._reading.for_follower and self._is_held_back(partition):
             return
         if self._reading.committed_only:
-            # What is committed is of use to this reader only when it is stable, and then with all that waited for it.
+            # Committed records are readable for this consumer once they are stable, with all records before them.
             seen, stable = self._stable_offsets[partition], partition.last_stable_offset
             if stable <= seen:
                 return
             self._stable_offsets[partition] = stable
             size = partition.log.size_between(seen, stable)
-            if size == 0:  # more than the log has at hand
+            if size == 0:  # more than the log knows without reading
                 self.read_again(partition)
                 return
         self._changed.add(partition)
@@ -177,7 +178,7 @@ class DelayedFetch:
 
     def _wake_soon(self) -> None:
         if self._timer is not None:
-            # With the next turn of the loop: whatever else arrives in this one goes into the same response.
+            # In the next turn of the loop: whatever else arrives in this one is part of the same response.
             self._timer.cancel()
             self._timer = None
             asyncio.get_running_loop().call_soon(self._wake)
@@ -187,12 +188,12 @@ class DelayedFetch:
             self._wake()
 
     def _lost(self) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._response_is_needed = False
         self._leave()
 
     def _leave(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -201,7 +202,7 @@ class DelayedFetch:
         self._services.waiting.discard(self)
 
     def _wake(self) -> None:
-        """Enough has arrived, or the time is over: read what changed since the first read, and respond."""
+        """Enough has arrived, or the time is over: read again what changed, and respond."""
         self._leave()
         if not self._response_is_needed or self._exchange.connection.is_closing:
             return
@@ -257,8 +258,8 @@ class DelayedFetch:
         return buffers
 
     def _respond_empty(self) -> Buffers:
-        """The client is throttled, and asks for the same again. A session that would begin with this response does not:
-        the client knows its partitions only from a whole response.
+        """Respond without records, because the client is throttled and will fetch the same again. A session that would
+        begin with this response is closed: the client learns a session's partitions only from a full response.
         """
         session = self._session
         if session is not None and self._request.session_epoch == INITIAL_EPOCH:

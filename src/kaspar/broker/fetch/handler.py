@@ -1,6 +1,7 @@
-"""Fetch: bytes of partitions, as they are on disk, now or when there is enough of them.
+"""Fetch: records of partitions, as they are on disk, now or when there are enough of them.
 
-What a request asks for, by itself or together with its session; how it is handled is in broker/fetch/delayed_fetch.py.
+This module finds out what a request fetches, by itself or together with its session. The fetch itself is in
+broker/fetch/delayed_fetch.py.
 """
 
 from collections.abc import Iterable
@@ -28,11 +29,11 @@ from kaspar.protocol.fetch import FetchRequest
 from kaspar.protocol.isolation_level import ISOLATION_LEVELS
 
 FIRST_WITH_TOPIC_ID: Final = 13
-MAX_PARTITIONS: Final = 1 << 16  # that a request names: more than a broker has
+MAX_PARTITIONS: Final = 1 << 16  # in one request: more than a broker has
 
 
 class _Wanted(NamedTuple):
-    """What a request asks for, by itself or together with what its session remembers."""
+    """What a request fetches, by itself or together with the partitions that its session remembers."""
 
     session: FetchSession | None
     partitions: Iterable[FetchedPartition]
@@ -55,7 +56,7 @@ class FetchHandler:
         fetch = self._fetch_of(exchange, request, _named(request))
         if not isinstance(fetch, DelayedFetch):
             return fetch
-        if fetch.is_large:  # because of what its session remembers
+        if fetch.is_large:  # because its session has many partitions
             return self._large_requests.take(exchange, frame, lambda _: self._start_in_turns(fetch))
         return run_through(fetch.start())
 
@@ -73,7 +74,7 @@ class FetchHandler:
     def _fetch_of(
         self, exchange: Exchange, request: FetchRequest, named: list[FetchedPartition]
     ) -> DelayedFetch | Buffers:
-        """What is to be fetched, or the response that refuses it."""
+        """The fetch to carry out, or the response that refuses it."""
         version = exchange.version
         if request.replica_id >= 0:
             exchange.metrics = self._follower_metrics
@@ -84,7 +85,7 @@ class FetchHandler:
             if request.isolation_level not in ISOLATION_LEVELS:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"unknown isolation level {request.isolation_level}")
             session, partitions = self._wanted(request, named, version, exchange.received)
-        except Refused as refusal:  # or its session is not known, or is at another epoch
+        except Refused as refusal:  # the session may also be unknown, or at another epoch
             code = refusal.code
             topics = codec.refused(request, version, code) if code is ErrorCode.INVALID_REQUEST else ()
             return response.fetch_response(exchange, topics, error_code=code)
@@ -106,7 +107,7 @@ class FetchHandler:
                 session = sessions.create(
                     named, privileged=request.replica_id >= 0, uses_topic_ids=uses_topic_ids, now=now
                 )
-            if session is None:  # a partition that is named twice has one result, for how it was named last
+            if session is None:  # a partition that is named twice has one result, for the last time
                 return _Wanted(None, {asked.key: asked for asked in named}.values())
             return _Wanted(session, session.partitions.values())
         session = sessions.resume(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids, now=now)

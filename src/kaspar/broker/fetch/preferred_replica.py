@@ -1,4 +1,4 @@
-"""Which replica a consumer had better read from (KIP-392): one in its own rack, as Kafka's RackAwareReplicaSelector."""
+"""Chooses the replica for a consumer to read from (KIP-392): one in its rack, as Kafka's RackAwareReplicaSelector."""
 
 from typing import Final
 
@@ -6,15 +6,15 @@ from kaspar.metadata import ClusterImage
 from kaspar.replication.partition import Partition
 
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""The only `replica.selector.class` that is known besides none, with which everyone reads from the leader."""
+"""The only known `replica.selector.class`. With none, consumers read from the leader."""
 NO_REPLICA: Final = -1
 
 
 def preferred_read_replica(
     partition: Partition, image: ClusterImage, *, rack_id: str, listener: str, fetch_offset: int
 ) -> int:
-    """For the leader: the in-sync follower in the consumer's rack that has the most, if it has the records that are
-    asked for. -1: the leader itself, because it is in that rack, or because no other is.
+    """Called by the leader: the in-sync follower in the consumer's rack that has the most records, if it has the fetch
+    offset. -1 for the leader itself, because it is in that rack, or because no such follower is.
     """
     state = partition.state
     racks = {

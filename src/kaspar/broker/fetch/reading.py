@@ -1,10 +1,10 @@
 """What a Fetch request has read so far: a result for each of its partitions, within its limits.
 
-A partition whose bytes are in the page cache is read on the spot; one that would have to wait for the disk is read in
-a thread, so that a reader of old data blocks nobody.
+A partition whose bytes are in the page cache is read at once. One that would have to wait for the disk is read in a
+thread, so that a consumer of old data blocks nobody else.
 
-A follower reads up to the log's end, from the leader alone, and its fetch says what it has. A consumer reads what is
-committed, from the leader or, since version 11, from any replica; the leader may send it to one that is nearer
+A follower reads up to the log's end, only from the leader, and its fetch offset shows how far it is. A consumer reads
+committed records, from the leader or, since version 11, from any replica; the leader may redirect it to a nearer one
 (KIP-392).
 """
 
@@ -35,24 +35,25 @@ MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEA
 UNKNOWN_HERE: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
-"""Of partitions that were not looked at: for this client they do not exist."""
+"""Errors for partitions that were not looked at, because for this client they do not exist."""
 
-# Clients read a whole response before they look into it: with larger ones they and the broker wait for each other.
+# Clients read a whole response before they process it, so with larger ones client and broker wait for each other.
 MAX_RESPONSE_BYTES: Final = 8 * 1024 * 1024
-# What a client nearby gets of one partition at a time: it works on this part while the next one is on its way, and the
-# part is still in the CPU's cache. For a distant one another round trip would cost more than that gains.
+# The most that a nearby client gets of one partition at once. It processes this part, which is still in the CPU's
+# cache, while the next one is on its way. For a distant client another round trip would cost more than that gains.
 NEARBY_SLICE_BYTES: Final = 256 * 1024
-# What is not sent from its file is copied twice on its way out, on the loop: this much takes about a millisecond. A
-# client that asks for more gets the rest with its next request, which costs it less than the wait would cost others.
+# Records that are not sent directly from their file are copied twice on the event loop, which takes about a millisecond
+# for this much. A client that wants more gets the rest with its next request, which costs it less than a longer block
+# of the loop would cost others.
 MAX_COPIED_BYTES: Final = 4 * 1024 * 1024
 
-_REST_OF_SUCCESS: Final = PartitionData(0)[7:]  # neither another replica nor another leader is named
+_REST_OF_SUCCESS: Final = PartitionData(0)[7:]  # no preferred replica and no other leader
 
 _Records: TypeAlias = bytes | bytearray | FileSlice
 
 
 _Read: TypeAlias = tuple[_Records, Sequence[AbortedTransaction] | None]
-"""The records, and the transactions that a read_committed reader has to leave out; None for other readers."""
+"""The records, and the aborted transactions in them for a read_committed consumer; None for others."""
 
 
 class Reading:
@@ -108,7 +109,9 @@ class Reading:
 
     @property
     def is_enough(self) -> bool:
-        """There is as much as the client asked for, or an error, which it should learn of at once."""
+        """Whether to respond now: there is as much as the client asked for, or an error, which it should learn of at
+        once.
+        """
         return (
             self.missing_bytes <= 0
             or self._copy_room <= 0
@@ -125,7 +128,7 @@ class Reading:
         return sum(len(result.records) for result in self.results if result is not None and result.records is not None)
 
     def discard(self, positions: Iterable[int]) -> None:
-        """These will be read again, in the room that the others leave."""
+        """Drop results that will be read again, in the room that the others leave."""
         for position in positions:
             self.results[position] = None
         kept = [result.records for result in self.results if result is not None and result.records is not None]
@@ -137,8 +140,8 @@ class Reading:
     # -- from the page cache -----------------------------------------------------------------------------------------
 
     def read(self, position: int, *, again: bool = False) -> None:
-        """Read a partition from the page cache, or note that it is cold. `again`: after a wait, which tells nothing new
-        about what a follower has.
+        """Read a partition from the page cache, or note that it is cold. `again`: after a wait, when the request says
+        nothing new about a follower.
         """
         wanted = self.wanted[position]
         try:
@@ -172,7 +175,7 @@ class Reading:
             self._found(position, partition, read)
 
     def _note_follower(self, partition: Partition, wanted: FetchedPartition, *, again: bool) -> int:
-        """What the fetch says of the follower; and how far it may read now."""
+        """Note the follower's state from its fetch. Returns the offset up to which it may read now."""
         request = self._request
         if not again:
             partition.follower_fetched(
@@ -192,8 +195,8 @@ class Reading:
         )
 
     def _read_now(self, partition: Partition, wanted: FetchedPartition, upper: int) -> _Read | None:
-        """What can be had without waiting for the disk; None if nothing can. Large parts stay in their file, but not
-        where they may be truncated and rewritten on their way: what is not committed yet, or a follower's own log.
+        """Read what does not have to wait for the disk; None if that is nothing. Large parts are sent from their file,
+        unless the file may be truncated and rewritten meanwhile: uncommitted records, or a follower's own log.
         """
         log = partition.log
         offset = wanted.fetch_offset
@@ -207,7 +210,7 @@ class Reading:
             read = self._slice_now(log, offset, limit, upper)
         read = read or self._copy_now(log, offset, limit, upper)
         if read is not None and not read[0] and limit == self._room < self._limit_bytes // 2:
-            # There is no room for the next batch. It is not worth a look whether there is for a smaller one elsewhere.
+            # There is no room for the next batch. It does not pay off to look for a smaller one in other partitions.
             self._room = 0
         return read
 
@@ -232,8 +235,8 @@ class Reading:
     # -- from the disk -----------------------------------------------------------------------------------------------
 
     async def read_cold(self, is_needed: Callable[[], bool]) -> None:
-        """The partitions that have to wait for the disk, one after the other in a thread. Where there is no room left
-        the result has no records: clients drop a whole response in which a partition is missing.
+        """Read the cold partitions, one after the other in a thread. If no room is left, a result has no records:
+        clients drop a whole response in which a partition is missing.
         """
         for position in self.cold:
             if not is_needed():
@@ -253,8 +256,8 @@ class Reading:
                     )
                     limit = min(wanted.max_bytes, room)
                     read = await self._services.run_blocking(reading, wanted.fetch_offset, limit, upper)
-                    # Another broker may lead by now. What this one then knows as high watermark says nothing about the
-                    # log of a follower that has not heard of it.
+                    # Another broker may lead by now. The high watermark that this one then knows says nothing about the
+                    # log of a follower that has not learned of it.
                     self._check(partition, wanted)
             except (Refused, StorageFailure) as problem:
                 self._refused(position, problem)
@@ -266,13 +269,13 @@ class Reading:
 
     @property
     def _nothing_read_yet(self) -> bool:
-        """The first batch of a response is given whole even where it is larger than the limits, so that a reader makes
-        progress (KIP-74).
+        """Whether the response is still empty. Its first batch is returned whole even if it is larger than the limits,
+        so that clients make progress (KIP-74).
         """
         return self.missing_bytes == self._min_bytes
 
     def _check(self, partition: Partition, wanted: FetchedPartition) -> int:
-        """May this be read, and up to which offset?"""
+        """Check that the partition may be read. Returns the offset up to which it may be."""
         if partition.offline:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory is offline")
         state = partition.state
@@ -282,7 +285,7 @@ class Reading:
             state.check_leader()
         elif state.role is not Role.LEADER:
             state.check_replica()
-        if partition.log.truncating:  # also of a leader, if it was elected before a full disk let it finish
+        if partition.log.truncating:  # can be true for a leader that was elected before a full disk let it finish
             raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE, "this replica is still truncating its log")
         if self.for_follower:
             state.check_follower(self._request.replica_id, knows_epoch=wanted.current_leader_epoch >= 0)
@@ -292,7 +295,7 @@ class Reading:
         return state.high_watermark
 
     def _check_limits(self, wanted: FetchedPartition) -> None:
-        """There is no room: because it is used up, or because the client gave none."""
+        """Called when there is no room. Raises Refused if that is because the client sent a negative limit."""
         if wanted.max_bytes < 0 or self._request.max_bytes < 0:
             raise Refused(ErrorCode.INVALID_REQUEST, "a limit on the response's size is negative")
 
@@ -308,7 +311,7 @@ class Reading:
         self.missing_bytes -= size
         self._room -= size
         if isinstance(records, FileSlice):
-            self.missing_bytes -= records.left_out  # a client that asked for at least so much need not wait for it
+            self.missing_bytes -= records.left_out  # bytes that are there, so the client need not wait for them
         else:
             self._copy_room -= size
         if self.for_follower and size:
@@ -329,7 +332,7 @@ class Reading:
         )
 
     def _elsewhere(self, position: int, partition: Partition, preferred: int) -> None:
-        """A consumer that had better read from a replica in its own rack."""
+        """Redirect a consumer to a replica in its own rack."""
         self.results[position] = PartitionData(
             partition.topic_partition.partition,
             high_watermark=partition.state.high_watermark,
@@ -380,5 +383,5 @@ def _aborted_to_wire(aborted: Sequence[storage.AbortedTransaction]) -> list[Abor
 def _read_to_wire(
     read: Callable[..., bytes | bytearray | CommittedRead], *where: int, whole_first_batch: bool
 ) -> _Read:
-    """In a thread: there may be many aborted transactions."""
+    """Runs in a thread, because there may be many aborted transactions."""
     return _to_wire(read(*where, whole_first_batch=whole_first_batch))

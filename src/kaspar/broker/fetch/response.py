@@ -1,4 +1,4 @@
-"""The response to a Fetch request: what of its results is sent, encoded and counted."""
+"""The response to a Fetch request: which results are sent, encoded and counted."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, cast
@@ -19,7 +19,7 @@ from kaspar.protocol.shapes import Topic
 TopicResults: TypeAlias = Iterable[tuple[Topic, Sequence[PartitionData]]]
 
 PARTITIONS_AT_ONCE: Final = 250
-"""What is read in a turn of the loop, in about two milliseconds. A fetch of more partitions takes several turns."""
+"""How many partitions are read in a turn of the event loop, in about two milliseconds. More take several turns."""
 
 NOT_A_FAILURE: Final = frozenset(
     {
@@ -54,7 +54,7 @@ def fetch_response(
 
 
 def _count_errors(exchange: Exchange, topics: TopicResults, error_code: int) -> None:
-    """As `error_counter` does for responses that have a message: the top-level code, and that of each partition."""
+    """Count errors as `error_counter` does for responses that are messages: one at top level, one per partition."""
     errors = exchange.metrics.errors
     errors[error_code] += 1
     for _, partitions in topics:
@@ -69,8 +69,8 @@ def response_from_reading(
     session: FetchSession | None,
     partitions: Partitions,
 ) -> Steps[Buffers]:
-    """All results of a full fetch; of an incremental one only those that have changed. Unknown partitions come last, as
-    in Kafka's responses.
+    """All results of a full fetch; only the changed ones of an incremental fetch. Unknown partitions come last, as in
+    Kafka's responses.
     """
     by_topic: dict[Topic, list[PartitionData]] = {}
     unknown: dict[Topic, list[PartitionData]] = {}
@@ -96,14 +96,14 @@ def response_from_reading(
 
 
 def _count(partitions: Partitions, topic: Topic, error_code: int, size: int, *, for_consumer: bool) -> None:
-    """Kafka counts a partition that it has, and as failed what indicates a fault rather than the client's mistake or a
-    change of leaders.
+    """Count a fetch of a partition in the topic's metrics. Like Kafka, count as failed only errors that indicate a
+    fault, not a client's mistake or a change of leaders.
     """
     if error_code and error_code in UNKNOWN_HERE:
         return
     hosted = partitions.find(topic)
     if hosted is None:
-        return  # it was deleted meanwhile
+        return  # it was deleted in the meantime
     metrics = hosted.metrics
     metrics.total_fetch_requests += 1
     if error_code:

@@ -1,4 +1,4 @@
-"""What every Fetch request needs, given to it in one piece."""
+"""The services that every Fetch request needs, passed as one object."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class WaitingFetch(Protocol):
 
     @property
     def registered_count(self) -> int:
-        """At how many."""
+        """The number of partitions."""
         ...
 
     def release(self) -> None:
@@ -31,24 +31,24 @@ class WaitingFetch(Protocol):
 
 class FetchAccess(Protocol):
     def denied(self, exchange: Exchange, topics: Iterable[Topic]) -> Collection[Topic]:
-        """Those that a consumer may not read. Unknown ids are not among them."""
+        """The topics that a consumer may not read. Unknown ids are not among them."""
         ...
 
     def may_follow(self, exchange: Exchange) -> bool:
-        """Whether the client may fetch as a follower does: every topic."""
+        """Whether the client may fetch as a follower does, from every topic."""
         ...
 
 
 class FetchQuota(Protocol):
-    """What consumers may fetch."""
+    """The quota for fetches of consumers."""
 
     def max_fetch_bytes(self, principal: Principal, client_id: str | None) -> int:
-        """In one response."""
+        """The limit for one response."""
         ...
 
     def fetched(self, principal: Principal, client_id: str | None, size: int) -> int:
-        """So many bytes of records are about to be sent. Above 0: they must not be, and the client is throttled for so
-        long.
+        """Count bytes of records that are about to be sent. If the result is above 0, they must not be sent, and the
+        client is throttled for that time.
         """
         ...
 

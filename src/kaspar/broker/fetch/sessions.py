@@ -1,9 +1,9 @@
-"""Incremental fetch sessions (KIP-227) as a pure core: what a client fetches is remembered, so that it names only
-changes.
+"""Incremental fetch sessions (KIP-227) as a pure core: the broker remembers what a client fetches, so that requests
+only name changes.
 
-A session belongs to any client that knows its id. Each request has the epoch after that of the previous one; anything
-else is refused, and the client starts over with a full fetch. Which sessions are kept when there is no room for all of
-them: a follower's before a consumer's, one in use before an idle one, a large one before a small one.
+A session belongs to any client that knows its id. Each request must have the epoch after that of the previous one;
+otherwise it is refused, and the client starts over with a full fetch. When there is no room for all sessions, a
+follower's is kept before a consumer's, one in use before an idle one, and a large one before a small one.
 """
 
 import random
@@ -23,7 +23,7 @@ Key = tuple[str | uuid.UUID, int]
 
 
 class FetchedPartition:
-    """One partition as a client fetches it, and what the last response said of it."""
+    """One partition as a client fetches it, and what the last response had for it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -54,7 +54,7 @@ class FetchedPartition:
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
         self.log_start_offset = log_start_offset
-        """Of a follower's own log."""
+        """The start of a follower's own log."""
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
 
@@ -63,19 +63,19 @@ class FetchedPartition:
         return (self.topic, self.partition)
 
     def update(self, other: "FetchedPartition") -> None:
-        """The client names this partition again, from another offset or with another limit."""
+        """Apply what a new request says about this partition, such as another offset or limit."""
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
         self.log_start_offset = other.log_start_offset
         if other.log_start_offset >= 0:
-            # A follower takes nothing from a response that made it truncate its log, or that came with another leader
-            # epoch. So it is sent the high watermark again, which it might otherwise not learn until that moves.
+            # A follower ignores a response that made it truncate its log, or that came with another leader epoch. So it
+            # is sent the high watermark again; otherwise it might not learn it until that moves.
             self.sent_high_watermark = -1
 
     def note_sent(self, result: PartitionData, size: int) -> bool:
-        """Remember what the client is about to be sent; whether that has changed, and must be in the response."""
+        """Remember what the client will be sent. Returns whether that has changed, and must be in the response."""
         changed = (
             size > 0
             or result.error_code != 0
@@ -114,7 +114,9 @@ class FetchSession:
             partitions.pop(key, None)
 
     def served(self, keys: Iterable[Key]) -> None:
-        """These gave data: next time the others come first, so that a limit on the response starves none of them."""
+        """Move the partitions that returned data to the end: next time the others come first, so that a limit on the
+        response starves none of them.
+        """
         partitions = self.partitions
         for key in keys:
             entry = partitions.pop(key, None)
@@ -171,7 +173,7 @@ class FetchSessions:
     def create(
         self, partitions: Iterable[FetchedPartition], *, privileged: bool, uses_topic_ids: bool, now: float
     ) -> FetchSession | None:
-        """A new session, or None where there is no room for it: then the client sends full fetches."""
+        """A new session, or None if there is no room for it; then the client sends full fetches."""
         session = FetchSession(self._free_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now=now)
         session.update(partitions, ())
         if not self._make_room(session, now):

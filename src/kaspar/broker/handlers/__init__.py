@@ -1,7 +1,6 @@
-"""One module for each API. broker/wiring.py says which are served, at which versions, and what each is given.
+"""One module for each API. broker/wiring.py creates the handlers; broker/served_apis.py has the versions.
 
-A module is imported when it is first used as an attribute of this package, so that a start pays for nothing it does not
-need.
+A module is imported when it is first used as an attribute of this package, so that a start loads only what it needs.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""ACLs on the wire: the codes of a request as what they mean.
+"""Converts ACLs from their codes on the wire.
 
-Kafka closes the connection for a code that stands for UNKNOWN, and takes a code that it does not know for UNKNOWN.
+Kafka closes the connection if a code is that of UNKNOWN, and treats codes that it does not know as UNKNOWN.
 """
 
 from enum import IntEnum
@@ -13,9 +13,9 @@ from kaspar.protocol.messages.create_acls import AclCreation
 E = TypeVar("E", bound=IntEnum)
 
 UNKNOWN: Final = 0
-"""In each of the kinds of codes."""
+"""The same in each of the enums."""
 NO_MESSAGE: Final = ""
-"""Of a success, in CreateAcls and DescribeAcls."""
+"""The message of a success in CreateAcls and DescribeAcls."""
 
 
 def acl_of(creation: AclCreation) -> Acl:
@@ -31,7 +31,7 @@ def acl_of(creation: AclCreation) -> Acl:
 
 
 def filter_of(wanted: Any) -> AclFilter:
-    """Of a DescribeAcls request, or of a filter in a DeleteAcls request."""
+    """The filter of a DescribeAcls request, or a filter of a DeleteAcls request."""
     return AclFilter(
         _known(ResourceType, wanted.resource_type_filter),
         wanted.resource_name_filter,

@@ -1,6 +1,4 @@
-"""AddOffsetsToTxn: the offsets of a group become part of a transaction: the partition of `__consumer_offsets` that has
-them is added to it.
-"""
+"""AddOffsetsToTxn: adds a group's partition of `__consumer_offsets` to a transaction, so that it can commit offsets."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -43,5 +41,5 @@ async def _response_later(result: Awaitable[Message]) -> Message:
 
 
 def _response(result: Message) -> Message:
-    """Added, unless it was refused."""
+    """The response for a result: success, or the refusal itself."""
     return AddOffsetsToTxnResponse() if isinstance(result, AddPartitionsToTxnResult) else result

@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn: partitions become part of a transaction, or, for a leader that asks, are found to be.
+"""AddPartitionsToTxn: adds partitions to transactions, or verifies for a leader that they belong to them.
 
-Up to version 3 a client names one transaction; from version 4 on a broker names several, for clients that follow
-transactions v2, or to ask only (`verify_only`). If any partition of a transaction cannot be added, none of them is.
+Up to version 3 a client names one transaction. From version 4 on a broker names several, for clients that use
+transactions v2, or only to verify (`verify_only`). If a partition of a transaction cannot be added, none of them is.
 """
 
 import functools
@@ -37,7 +37,7 @@ class AddPartitionsToTxnHandler:
         return combined(results, functools.partial(_response, context))
 
     def _result(self, context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Response:
-        """An AddPartitionsToTxnResult."""
+        """The result for one transaction, an AddPartitionsToTxnResult."""
         transactional_id = transaction.transactional_id
         producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
         partitions = frozenset(

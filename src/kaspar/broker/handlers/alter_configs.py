@@ -1,4 +1,4 @@
-"""AlterConfigs: the older way to change settings. It replaces all settings of a resource."""
+"""AlterConfigs: the older API for changing configs, which replaces all configs of a resource."""
 
 from kaspar.base.ids import BrokerId
 from kaspar.broker.handlers.config_changes import alter_configs

@@ -16,7 +16,7 @@ from kaspar.protocol.messages.alter_partition_reassignments import (
 )
 
 NO_MESSAGE: Final = ""
-"""What Kafka has instead of null if the request names no partition."""
+"""Kafka's value instead of null if the request names no partition."""
 
 
 class AlterPartitionReassignmentsHandler:

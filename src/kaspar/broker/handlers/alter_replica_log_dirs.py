@@ -19,7 +19,7 @@ class AlterReplicaLogDirsHandler:
     async def __call__(
         self, context: RequestContext, request: AlterReplicaLogDirsRequest
     ) -> AlterReplicaLogDirsResponse:
-        """A partition that is named more than once is moved to the last of its directories."""
+        """Move replicas. A partition that is named more than once is moved to the last of its directories."""
         targets = {
             TopicPartition(topic.name, index): directory.path
             for directory in request.dirs

@@ -17,8 +17,8 @@ from kaspar.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-# Kafka announces Produce 0 to 2 without serving them, because librdkafka before 2.x looks there to learn what a
-# broker can do.
+# Kafka announces Produce 0 to 2 without serving them, because librdkafka before 2.x looks there to learn what a broker
+# can do.
 ANNOUNCED_FROM = {ApiKey.PRODUCE: 0}
 
 FIRST_WITH_LEVEL_0 = 4
@@ -66,7 +66,7 @@ class ApiVersionsHandler:
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The response, at version 0, to an unknown version of ApiVersions: the client retries with one that is served."""
+    """The response, at version 0, to an unknown version of ApiVersions. The client retries with a version in it."""
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=tuple(api for api in announced(SERVED) if api.api_key == ApiKey.API_VERSIONS),

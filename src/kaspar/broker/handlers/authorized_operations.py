@@ -8,7 +8,7 @@ ALL_TOPIC_OPERATIONS: Final = 3576
 ALL_GROUP_OPERATIONS: Final = 3400
 ALL_CLUSTER_OPERATIONS: Final = 8096
 NOT_ASKED: Final = -(2**31)
-"""What the response has if the request did not ask for them."""
+"""The value in the response if the request did not ask for the operations."""
 
 
 class AuthorizedOperations(Protocol):
@@ -20,7 +20,7 @@ class AuthorizedOperations(Protocol):
 
 
 class AllOperations:
-    """Without an authorizer everyone is authorized for all of them."""
+    """Used without an authorizer: all operations are authorized."""
 
     def of_topic(self, context: RequestContext, name: str) -> int:
         return ALL_TOPIC_OPERATIONS

@@ -1,4 +1,4 @@
-"""Requests about several keys: each has its own coordinator, and their responses are combined."""
+"""Combines the responses to a request for several keys, each of which has its own coordinator."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
@@ -10,7 +10,7 @@ R = TypeVar("R", bound=Response)
 
 
 def combined(parts: Iterable[Message | Awaitable[Message]], combine: Callable[[list[Message]], R]) -> HandlerResult:
-    """Without a task if all parts are there."""
+    """Combine the parts, without a task if all of them are there."""
     pending = list(parts)
     ready = [part for part in pending if isinstance(part, Message)]
     if len(ready) == len(pending):

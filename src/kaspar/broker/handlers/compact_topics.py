@@ -1,4 +1,4 @@
-"""CompactTopics, Kaspar's own: compacts partitions now, internal ones too, and returns their progress."""
+"""CompactTopics, an API of Kaspar: compacts partitions now, also of internal topics, and returns their progress."""
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.broker.cleaning.log_cleaner import Cleaning

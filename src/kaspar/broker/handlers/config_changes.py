@@ -1,4 +1,4 @@
-"""Changes of settings, as AlterConfigs and IncrementalAlterConfigs send them to the controller."""
+"""Config changes, as AlterConfigs and IncrementalAlterConfigs send them to the controller."""
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
@@ -9,7 +9,7 @@ from kaspar.controller.events import AlterConfigs, ConfigChange, Outcome, Resour
 async def alter_configs(
     broker_id: BrokerId, controller: ControllerChannel, changes: tuple[ConfigChange, ...], *, validate_only: bool
 ) -> tuple[ResourceOutcome, ...]:
-    """The outcome of each change, also if the controller refuses all of them."""
+    """The outcome of each change, even if the controller refuses all of them."""
     try:
         return await controller.submit(AlterConfigs(changes, validate_only, broker_id))
     except Refused as refusal:

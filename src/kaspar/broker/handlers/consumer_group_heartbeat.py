@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: a member of the consumer protocol (KIP-848) joins, is alive, or leaves."""
+"""ConsumerGroupHeartbeat: a member of the consumer protocol (KIP-848) joins, stays alive, or leaves."""
 
 from typing import Final
 
@@ -57,7 +57,7 @@ class ConsumerGroupHeartbeatHandler:
     async def _submit_with_pattern(
         self, request: ConsumerGroupHeartbeatRequest, pattern: str, client: GroupClient
     ) -> Message:
-        """Compiling a pattern may take long: once a thread has done it, the coordinator has the result at once."""
+        """Compile the pattern in a thread, because that may take long; then the coordinator finds the result cached."""
         await self._threads.run_blocking(problem_with, pattern)
         response = self._submit(request, client)
         return response if isinstance(response, Message) else await response

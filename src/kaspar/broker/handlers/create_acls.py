@@ -1,4 +1,4 @@
-"""CreateAcls: each is created, or refused by itself. Without an authorizer all are refused."""
+"""CreateAcls: each ACL is created or refused separately. Without an authorizer all are refused."""
 
 from kaspar.acls.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from kaspar.base.errors import ErrorCode, Refused
@@ -18,7 +18,7 @@ class CreateAclsHandler:
         return self._create(tuple(map(acl_of, request.creations)))
 
     async def _create(self, acls: tuple[Acl, ...]) -> CreateAclsResponse:
-        if any(map(_is_a_filter, acls)):  # Kafka cannot make an ACL of it, and fails
+        if any(map(_is_a_filter, acls)):  # Kafka fails, because it cannot create an ACL of it
             return refuse_all(len(acls), ErrorCode.UNKNOWN_SERVER_ERROR, None)
         problems = [_problem_of(acl) for acl in acls]
         valid = tuple(acl for acl, problem in zip(acls, problems, strict=True) if problem is None)
@@ -57,5 +57,5 @@ def refuse_all(count: int, code: ErrorCode, message: str | None) -> CreateAclsRe
 
 
 def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    """Without an authorizer."""
+    """Handle a request without an authorizer."""
     return refuse_all(len(request.creations), no_authorizer.CODE, no_authorizer.MESSAGE)

@@ -28,7 +28,8 @@ class CreateDelegationTokenHandler:
         renewers = tuple((each.principal_type, each.principal_name) for each in request.renewers)
         try:
             self._tokens.check_may_ask(context)
-            # A log-in with a token knows users only, so a token of another kind would be one of a user by that name.
+            # An authentication with a token knows only users, so a token of another kind would be that of the user of
+            # that name.
             if any(kind != _USER for kind, _ in (owner, *renewers)):
                 raise Refused(ErrorCode.INVALID_PRINCIPAL_TYPE, "")
             now_ms = self._clock.now_ms()

@@ -29,8 +29,8 @@ class CreatePartitionsHandler:
         if request.timeout_ms <= 0:
             return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
         charges = MutationCharges(self._quota, context, strict_since=STRICT_QUOTA_SINCE)
-        # A topic that is named twice is refused before its partitions are charged: else one of the two could be over
-        # the quota, and the controller would be asked for the other alone.
+        # A topic that is named twice is refused before its partitions are charged. Otherwise one of the two could be
+        # over the quota, and the controller would get only the other one.
         names = Counter(topic.name for topic in request.topics)
         repeated = tuple(NamedOutcome(name, DUPLICATE_NAME) for name, times in names.items() if times > 1)
         topics = tuple(_more_partitions(topic) for topic in request.topics if names[topic.name] == 1)

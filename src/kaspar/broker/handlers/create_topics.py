@@ -32,8 +32,8 @@ class CreateTopicsHandler:
         if request.timeout_ms <= 0:
             return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
         charges = MutationCharges(self._quota, context, strict_since=STRICT_QUOTA_SINCE)
-        # A topic that is named twice is refused before its partitions are charged: else one of the two could be over
-        # the quota, and the controller would be asked for the other alone.
+        # A topic that is named twice is refused before its partitions are charged. Otherwise one of the two could be
+        # over the quota, and the controller would get only the other one.
         names = Counter(topic.name for topic in request.topics)
         alone = [topic for topic in request.topics if names[topic.name] == 1]
         repeated = tuple(CreatedTopic(name, DUPLICATE_NAME) for name, times in names.items() if times > 1)
@@ -81,7 +81,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 
 
 class _Results:
-    """Most topics of a request have the same configs, which are described once."""
+    """The results of a request. Most of its topics have the same configs, which are described once."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
@@ -106,7 +106,7 @@ class _Results:
             self._described[key] = tuple(
                 CreatableTopicConfigs(
                     name=entry.name,
-                    value=configs.get(entry.name, entry.value),  # as it was sent, spaces and all
+                    value=configs.get(entry.name, entry.value),  # as it was sent, including spaces
                     read_only=entry.read_only,
                     config_source=entry.source,
                     is_sensitive=entry.sensitive,

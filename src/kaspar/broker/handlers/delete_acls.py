@@ -1,4 +1,4 @@
-"""DeleteAcls: what each filter selects. Without an authorizer every filter is refused."""
+"""DeleteAcls: deletes the ACLs that each filter matches. Without an authorizer every filter is refused."""
 
 from kaspar.acls.acl import Acl, AclFilter
 from kaspar.base.errors import ErrorCode, Refused
@@ -25,7 +25,7 @@ class DeleteAclsHandler:
     async def _delete(self, filters: tuple[AclFilter, ...]) -> DeleteAclsResponse:
         try:
             deleted = await self._controller.submit(DeleteAcls(filters))
-        except Refused as refusal:  # too many at once, or there is no controller now, or the metadata store is full
+        except Refused as refusal:  # too many at once, or no controller now, or the metadata store is full
             return _refuse_all(len(filters), refusal.code, refusal.message)
         return DeleteAclsResponse(
             filter_results=tuple(
@@ -57,5 +57,5 @@ def _refuse_all(count: int, code: ErrorCode, message: str | None) -> DeleteAclsR
 
 
 def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    """Without an authorizer."""
+    """Handle a request without an authorizer."""
     return _refuse_all(len(request.filters), no_authorizer.CODE, no_authorizer.MESSAGE)

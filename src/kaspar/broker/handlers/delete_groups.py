@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members are deleted, with all that they have committed."""
+"""DeleteGroups: deletes groups without members, and their committed offsets."""
 
 from collections.abc import Awaitable
 

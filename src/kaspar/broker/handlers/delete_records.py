@@ -1,11 +1,11 @@
-"""DeleteRecords: everything before an offset is gone for readers at once; the segments follow, in steps.
+"""DeleteRecords: records before an offset can no longer be read at once; their segments are deleted later, in steps.
 
-The new log start offset is written before the response, so that no crash brings back records that were deleted. If it
-cannot be written, also because the disk is full, the response is KAFKA_STORAGE_ERROR: the records are gone, and their
-segments make room, but a crash could bring some of them back. A retry succeeds once there is space.
+The new log start offset is written before the response, so that no crash brings back deleted records. If it cannot be
+written, for example because the disk is full, the response is KAFKA_STORAGE_ERROR. The records are gone then, and their
+segments free space, but a crash could bring some of them back. A retry succeeds once there is space.
 
-The response waits until the logs of all live replicas begin there (Kafka's DelayedDeleteRecords): whichever of them
-leads next, the records are gone. After the request's timeout it is REQUEST_TIMED_OUT.
+The response waits until the logs of all live replicas start at the offset (Kafka's DelayedDeleteRecords), so the
+records are gone whichever of them leads next. After the request's timeout the response is REQUEST_TIMED_OUT.
 """
 
 import asyncio
@@ -41,17 +41,17 @@ NO_LOW_WATERMARK: Final = Offset(-1)
 
 @dataclass(frozen=True, slots=True)
 class _Deletion:
-    """The outcome for a partition before it is written: refused, or begun."""
+    """The deletion for one partition before it is written: refused, or begun."""
 
     index: int
     error: ErrorCode
     offset: Offset = NO_LOW_WATERMARK
-    """Up to which records are deleted."""
+    """The offset before which records are deleted."""
     partition: Partition | None = None
 
     @property
     def is_pending(self) -> bool:
-        """Whether replicas still have to follow."""
+        """Whether the logs of some replicas do not start at the offset yet."""
         partition = self.partition
         return (
             partition is not None
@@ -69,7 +69,7 @@ class DeleteRecordsHandler:
         self._failures = failures
 
     async def __call__(self, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        """A partition that is named more than once has one result, for the last offset."""
+        """Delete records. A partition that is named more than once has one result, for the last offset."""
         until = asyncio.get_running_loop().time() + max(request.timeout_ms, 0) / 1000
         wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
         for topic in request.topics:
@@ -134,7 +134,7 @@ class DeleteRecordsHandler:
         return partition is None or partition.log.deleted or self._logs.start_is_written(partition.log, deletion.offset)
 
     async def _drop_segments(self, partition: Partition) -> None:
-        """If it fails, retention drops them later: the new log start offset is written."""
+        """Drop segments. If that fails, retention drops them later, because the new log start offset is written."""
         try:
             await drop_old_segments(self._threads, partition)
         except StorageFailure as failure:
@@ -144,7 +144,7 @@ class DeleteRecordsHandler:
 
 
 async def _replicas_follow(deletions: Sequence[_Deletion], until: float) -> None:
-    """Return when no replica has to follow any more, or when the time is over."""
+    """Return when all replicas have followed, or when the time is over."""
     changed = asyncio.Event()
     look_again = changed.set
     pending = [deletion for deletion in deletions if deletion.is_pending]

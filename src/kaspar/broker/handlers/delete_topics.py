@@ -1,4 +1,4 @@
-"""DeleteTopics: by name, or by id in newer versions. The name is free at once; the logs go in the background."""
+"""DeleteTopics: by name, or by id in newer versions. The name is free at once; logs are deleted in the background."""
 
 from typing import Final
 
@@ -60,7 +60,7 @@ class DeleteTopicsHandler:
 
 
 def _known_code(code: ErrorCode, version: int) -> ErrorCode:
-    """TOPIC_DELETION_DISABLED is younger than the oldest clients."""
+    """The code for this version: the oldest ones do not have TOPIC_DELETION_DISABLED."""
     if code is ErrorCode.TOPIC_DELETION_DISABLED and version < FIRST_WITH_DELETION_DISABLED:
         return ErrorCode.INVALID_REQUEST
     return code

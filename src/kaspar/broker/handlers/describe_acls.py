@@ -1,4 +1,4 @@
-"""DescribeAcls: the ACLs that a filter selects, by resource. Without an authorizer it is refused."""
+"""DescribeAcls: the ACLs that a filter matches, by resource. Without an authorizer it is refused."""
 
 import functools
 import itertools
@@ -20,7 +20,7 @@ from kaspar.protocol.messages.describe_acls import (
 )
 
 AT_ONCE: Final = 500
-"""Among more ACLs than these it is a thread that looks."""
+"""If there are more ACLs, they are searched in a thread."""
 
 
 class DescribeAclsHandler:
@@ -60,5 +60,5 @@ def _resources(acls: Mapping[str, Acl], wanted: AclFilter) -> Iterator[DescribeA
 
 
 def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """Without an authorizer."""
+    """Handle a request without an authorizer."""
     return DescribeAclsResponse(error_code=no_authorizer.CODE, error_message=no_authorizer.MESSAGE, resources=())

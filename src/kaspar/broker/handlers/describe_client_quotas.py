@@ -1,6 +1,6 @@
 """DescribeClientQuotas: the quotas of the entities that match a filter, from the image.
 
-The rules of filters, their codes and sentences are those of Kafka's ClientQuotasImage.
+The rules for filters, with their codes and messages, are those of Kafka's ClientQuotasImage.
 """
 
 from enum import IntEnum
@@ -28,7 +28,7 @@ class MatchType(IntEnum):
 
 
 class _Any:
-    """In place of a name: every one matches."""
+    """Used instead of a name: every name matches."""
 
 
 ANY: Final = _Any()
@@ -45,7 +45,7 @@ class DescribeClientQuotasHandler:
             return DescribeClientQuotasResponse(error_code=refusal.code, error_message=refusal.message, entries=None)
         quotas = self._images.current.client_quotas
         return DescribeClientQuotasResponse(
-            error_message="",  # not null, as Kafka has it
+            error_message="",  # not null, as in Kafka
             entries=tuple(
                 _entry(entity, limits)
                 for entity, limits in quotas.items()
@@ -55,7 +55,7 @@ class DescribeClientQuotasHandler:
 
 
 def _filter(components: tuple[ComponentData, ...]) -> dict[str, str | _Any | None]:
-    """By type of entity: the name, None for the default, or ANY."""
+    """The filter by type of entity: the name, None for the default, or ANY."""
     wanted: dict[str, str | _Any | None] = {}
     for component in components:
         kind, match = component.entity_type, component.match
@@ -86,7 +86,7 @@ def _filter(components: tuple[ComponentData, ...]) -> dict[str, str | _Any | Non
 
 
 def _matches(entity: dict[str, str | None], wanted: dict[str, str | _Any | None], *, strict: bool) -> bool:
-    """Strictly: it has no further types. No filter, strictly, matches nothing."""
+    """Whether an entity matches a filter. If `strict`, it has no other types, so an empty filter matches nothing."""
     if strict and len(entity) != len(wanted):
         return False
     return all(kind in entity and (name is ANY or entity[kind] == name) for kind, name in wanted.items())

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics, brokers, broker loggers, groups and client-metrics subscriptions."""
+"""DescribeConfigs: the configs of topics, brokers, broker loggers, groups and client-metrics subscriptions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -85,8 +85,9 @@ class DescribeConfigsHandler:
                 raise _invalid(_MALFORMED)
 
     def _topic_entries(self, settings: BrokerSettings, configs: Mapping[str, str]) -> Sequence[ConfigEntry]:
-        """Most topics of a cluster have the same settings of their own, or none, and monitoring asks for all of them:
-        the entries of the last topic are kept. Changes of the broker's settings replace `settings`."""
+        """The configs of a topic. Those of the last topic are cached, because most topics of a cluster have the same
+        overrides, or none, and monitoring requests all topics. Changes of the broker's settings replace `settings`.
+        """
         known = self._last_topic
         if known is None or known[0] is not settings or known[1] != configs:
             known = self._last_topic = settings, configs, settings.describe_topic(configs)

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken: the tokens of the owners that are named, or of all."""
+"""DescribeDelegationToken: the tokens of the named owners, or of all."""
 
 from kaspar.base.errors import Refused
 from kaspar.broker.security.tokens import Tokens

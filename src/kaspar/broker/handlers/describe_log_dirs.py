@@ -48,7 +48,7 @@ class DescribeLogDirsHandler:
                 continue
             try:
                 total_bytes, usable_bytes = await self._threads.run_blocking(self._logs.space, directory.path)
-            except OSError:  # not yet a failure of the directory: its readers and writers decide that
+            except OSError:  # no failure of the directory yet: that is for its readers and writers to decide
                 results.append(unusable)
                 continue
             results.append(

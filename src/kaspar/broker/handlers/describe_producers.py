@@ -1,4 +1,4 @@
-"""DescribeProducers: the producers a partition remembers, with the sequence numbers it expects of them."""
+"""DescribeProducers: the producers that a partition remembers, with the state that it keeps of them."""
 
 from collections import Counter
 from dataclasses import replace
@@ -22,7 +22,7 @@ from kaspar.storage import ProducerEntry
 
 
 class _Described(NamedTuple):
-    """A partition without its producers, and its producers."""
+    """A partition's result without its producers, and the producers."""
 
     partition: PartitionResponse
     producers: list[ProducerEntry]

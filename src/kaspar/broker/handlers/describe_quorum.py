@@ -1,7 +1,7 @@
-"""DescribeQuorum: who keeps the cluster's metadata.
+"""DescribeQuorum: the brokers that keep the cluster's metadata.
 
-There is no Raft quorum: the controller is reported as leader and only voter, and the other brokers, which follow its
-images, as observers. Metadata is not kept as a log, so the offsets are zero, and nobody lags behind.
+There is no Raft quorum. The controller is reported as leader and only voter, and the other brokers, which follow its
+images, as observers. Metadata is not kept as a log, so all offsets are zero, and no broker lags behind.
 """
 
 from typing import Final
@@ -72,7 +72,7 @@ def _nodes(image: ClusterImage) -> tuple[Node, ...]:
 
 
 def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Kafka refuses all of a request that asks for anything else, too."""
+    """Refuse a request for any other partition, as a whole, as Kafka does."""
     return DescribeQuorumResponse(
         error_message=NO_MESSAGE,
         topics=tuple(

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics page by page, so that no response grows with the cluster (KIP-966)."""
+"""DescribeTopicPartitions: topics in pages, so that no response grows with the cluster (KIP-966)."""
 
 import functools
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from kaspar.protocol.messages.describe_topic_partitions import (
 )
 
 DESCRIBED_AT_ONCE: Final = 200
-"""So many topics and partitions are described in one turn of the event loop, or one topic."""
+"""How many topics and partitions are described in one turn of the event loop; a single topic may have more."""
 
 
 class DescribeTopicPartitionsHandler:
@@ -136,7 +136,7 @@ def _describe_partition(
     index: int, partition: PartitionImage, image: ClusterImage
 ) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE,  # also without a leader, unlike in Metadata
+        error_code=ErrorCode.NONE,  # even without a leader, unlike in Metadata
         partition_index=index,
         leader_id=image.reachable_leader(partition),
         leader_epoch=partition.leader_epoch,

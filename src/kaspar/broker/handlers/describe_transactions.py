@@ -1,4 +1,4 @@
-"""DescribeTransactions: what their coordinators know of transactional ids."""
+"""DescribeTransactions: the state of transactional ids, from their coordinators."""
 
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.coordination.tickets import Response

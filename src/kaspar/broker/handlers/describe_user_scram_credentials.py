@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: which mechanisms users can log in with, and nothing of their passwords."""
+"""DescribeUserScramCredentials: the mechanisms that users can authenticate with, and nothing of their passwords."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from kaspar.protocol.messages.describe_user_scram_credentials import (
 )
 from kaspar.security.scram import MECHANISM_TYPES, ScramCredential
 
-NO_MESSAGE: Final = ""  # what Kafka says where nothing is wrong
+NO_MESSAGE: Final = ""  # Kafka's message for success
 
 
 class DescribeUserScramCredentialsHandler:
@@ -25,7 +25,7 @@ class DescribeUserScramCredentialsHandler:
     def __call__(
         self, context: RequestContext, request: DescribeUserScramCredentialsRequest
     ) -> DescribeUserScramCredentialsResponse:
-        """No users, or none named, stands for all."""
+        """Describe the named users, or all users if none are named."""
         everybody = self._images.current.scram_credentials
         times = Counter(each.name for each in request.users or ()) or Counter(dict.fromkeys(everybody, 1))
         return DescribeUserScramCredentialsResponse(

@@ -1,4 +1,4 @@
-"""EndTxn: a transaction is committed or aborted. From version 5 on, by the rules of transactions v2 (KIP-890)."""
+"""EndTxn: commits or aborts a transaction; from version 5 on by the rules of transactions v2 (KIP-890)."""
 
 from typing import Final
 

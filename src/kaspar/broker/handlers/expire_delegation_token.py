@@ -1,4 +1,4 @@
-"""ExpireDelegationToken: ends a token, at once or after a time."""
+"""ExpireDelegationToken: expires a token, now or after a given time."""
 
 from kaspar.base.clock import Clock
 from kaspar.base.errors import Refused

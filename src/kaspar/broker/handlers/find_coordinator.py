@@ -1,6 +1,6 @@
-"""FindCoordinator: which broker coordinates a group or a transactional id: the leader of its partition.
+"""FindCoordinator: the broker that coordinates a group or a transactional id, which is the leader of its partition.
 
-The first request creates the internal topic, and its response comes when that exists: Kafka has its clients retry.
+The first request creates the internal topic and waits until it exists; in Kafka clients have to retry.
 """
 
 import re
@@ -69,7 +69,7 @@ class FindCoordinatorHandler:
         keys: tuple[str, ...],
         load: "Callable[[], Awaitable[Groups | Transactions]]",
     ) -> FindCoordinatorResponse:
-        """When the coordinator and its internal topic have been created."""
+        """Respond when the coordinator and its internal topic have been created."""
         runtime: AnyRuntime = (await load()).runtime
         try:
             await runtime.ensure_topic()
@@ -89,7 +89,7 @@ class FindCoordinatorHandler:
 
 
 def _no_share_coordinator(key: str) -> Coordinator:
-    """As in a Kafka cluster without the topic of share groups. Their keys are group, topic id and partition."""
+    """The errors of a Kafka cluster without the topic of share groups. A key is group, topic id and partition."""
     if not SHARE_KEY.fullmatch(key):
         refusal = Refused(ErrorCode.INVALID_REQUEST, "The key must be of the form groupId:topicId:partition.")
         return _refused(key, refusal)

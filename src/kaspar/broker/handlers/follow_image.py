@@ -1,4 +1,4 @@
-"""FollowImage, Kaspar's own: another broker follows the image of the controller that runs here."""
+"""FollowImage, an API of Kaspar: another broker follows the image of the controller that runs here."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ MAX_WAIT_MS = 10_000
 
 class FollowImageHandler:
     def __init__(self, membership: Callable[[], Membership | None]) -> None:
-        """None on a broker that is in no cluster."""
+        """`membership` returns None on a broker that is not in a cluster."""
         self._membership = membership
 
     async def __call__(self, context: RequestContext, request: FollowImageRequest) -> FollowImageResponse:

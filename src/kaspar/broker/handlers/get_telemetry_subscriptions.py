@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: which metrics a client is to push, and how often (KIP-714)."""
+"""GetTelemetrySubscriptions: the metrics that a client should push, and how often (KIP-714)."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from kaspar.protocol.messages.get_telemetry_subscriptions import (
 from kaspar.records.codec import Codec
 
 _ACCEPTED: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
-"""The preferred one first."""
+"""In order of preference."""
 
 
 class GetTelemetrySubscriptionsHandler:

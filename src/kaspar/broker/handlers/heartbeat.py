@@ -1,4 +1,4 @@
-"""Heartbeat: a member of a classic group is alive, and asks whether it has to join again."""
+"""Heartbeat: a member of a classic group reports that it is alive, and learns whether it has to rejoin."""
 
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.coordination.groups import GroupRuntime
@@ -17,7 +17,7 @@ class HeartbeatHandler:
 
 
 def _refused(code: ErrorCode) -> HeartbeatResponse:
-    """While the group is loading, its members count as alive (Kafka's GroupCoordinatorService.heartbeat): there are
-    clients that give up when a heartbeat gets COORDINATOR_LOAD_IN_PROGRESS.
+    """The response with an error. While the group is loading, its members count as alive (Kafka's
+    GroupCoordinatorService.heartbeat): some clients give up when a heartbeat gets COORDINATOR_LOAD_IN_PROGRESS.
     """
     return HeartbeatResponse(error_code=ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)

@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs: set, delete, append to and subtract from single settings.
+"""IncrementalAlterConfigs: sets, deletes, appends to and subtracts from single configs.
 
-Levels of the broker's own log are changed here and live as long as the process; everything else goes to the controller.
+Levels of the broker's own log are changed here and last as long as the process; all other changes go to the controller.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ class IncrementalAlterConfigsHandler:
     ) -> IncrementalAlterConfigsResponse:
         changes = [_change(resource) for resource in request.resources]
         times = Counter(change.resource for change in changes)
-        # A resource named twice is the controller's to refuse, whatever it is.
+        # A resource that is named twice goes to the controller, which refuses it, whatever its type.
         levels = [each for each in changes if _is_logger(each) and times[each.resource] == 1]
         others = tuple(each for each in changes if each not in levels)
         stored = await alter_configs(self._broker_id, self._controller, others, validate_only=request.validate_only)

@@ -1,6 +1,7 @@
-"""InitProducerId: an id and an epoch to produce with.
+"""InitProducerId: a producer id and epoch to produce with.
 
-Without a transactional id: an id that the cluster has never given out before. With one, its coordinator decides.
+Without a transactional id, the producer id is one that the cluster has never used before. With one, its coordinator
+decides.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ FIRST_WITH_PRODUCER_FENCED: Final = 4
 
 class InitProducerIdHandler:
     def __init__(self, producer_ids: ProducerIds, coordinators: Coordinators) -> None:
-        """An idempotent producer needs no transaction coordinator: it is created when it is first needed."""
+        """The transaction coordinator is created when it is first needed: an idempotent producer does not need it."""
         self._producer_ids = producer_ids
         self._coordinators = coordinators
 
@@ -44,8 +45,9 @@ class InitProducerIdHandler:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
     async def _initialize_with_ids(self, context: RequestContext, request: InitProducerIdRequest) -> Message:
-        """As in Kafka, a broker that does not coordinate says so, whether it has ids or not, and an id that is known
-        needs no other: neither waits for a controller.
+        """Initialize after waiting for producer ids. As in Kafka, a broker that is not the coordinator says so whether
+        it has ids or not, and a transactional id that is known needs no new producer id: neither waits for a
+        controller.
         """
         assert request.transactional_id is not None
         try:
@@ -53,7 +55,7 @@ class InitProducerIdHandler:
         except Refused as refusal:
             return _refused(refusal.code)
         if request.transactional_id not in shard.transactions:
-            with contextlib.suppress(Refused):  # then the coordinator refuses it
+            with contextlib.suppress(Refused):  # the coordinator refuses the request then
                 await self._producer_ids.reserve()
         response = self._initialize(context, request)
         return response if isinstance(response, Message) else await response
@@ -70,7 +72,9 @@ class InitProducerIdHandler:
         )
 
     async def _prepare(self, context: RequestContext, request: InitProducerIdRequest) -> Message:
-        """If there is a transaction to keep, its partitions take no more records before anybody hears of it."""
+        """Initialize and keep a prepared transaction (KIP-939). If there is one, the response waits until its
+        partitions accept no more records.
+        """
         if not self._producer_ids.available:
             response = await self._initialize_with_ids(context, request)
         else:

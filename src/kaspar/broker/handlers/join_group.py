@@ -1,4 +1,4 @@
-"""JoinGroup: a member joins a group, or joins again. The response comes when all members have joined."""
+"""JoinGroup: a member joins a group, or rejoins it. The response waits until all members have joined."""
 
 import functools
 from dataclasses import replace
@@ -49,7 +49,7 @@ class JoinGroupHandler:
 
 
 def as_of_version(version: int, response: Message) -> JoinGroupResponse:
-    """In older versions the protocol cannot be null: it has an empty name instead."""
+    """The response for this version: in older ones the protocol cannot be null and has an empty name instead."""
     assert isinstance(response, JoinGroupResponse)
     if version >= FIRST_WITH_NULL_PROTOCOL or response.protocol_name is not None:
         return response

@@ -1,4 +1,4 @@
-"""Offsets are committed and deleted for partitions that exist: shared by the handlers of those requests."""
+"""Offsets can only be committed and deleted for partitions that exist. Shared by the handlers of those requests."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar

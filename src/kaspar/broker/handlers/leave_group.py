@@ -27,7 +27,7 @@ class LeaveGroupHandler:
 
 
 def _lowered(response: Message) -> LeaveGroupResponse:
-    """An older request names one member, and its response has the code of that."""
+    """The response for an older version, which names one member: the error of that member."""
     assert isinstance(response, LeaveGroupResponse)
     if response.error_code != ErrorCode.NONE:
         return response

@@ -1,4 +1,4 @@
-"""ListConfigResources: the resources that have settings. Version 0 has client-metrics subscriptions only."""
+"""ListConfigResources: the resources that have configs. Version 0 only has client-metrics subscriptions."""
 
 from kaspar.base.errors import ErrorCode
 from kaspar.controller.events import ResourceType

@@ -1,4 +1,4 @@
-"""ListGroups: the groups that this broker coordinates. They are not known while some are being loaded."""
+"""ListGroups: the groups that this broker coordinates. Refused while some of them are being loaded."""
 
 from collections.abc import Iterable
 

@@ -27,7 +27,7 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 
 CONSUMER: Final = -1
 
-# Which version of the request a special timestamp came with.
+# The first version of the request that has a special timestamp.
 FIRST_VERSION: Final = {
     LATEST: 1,
     EARLIEST: 1,
@@ -46,7 +46,7 @@ class ListOffsetsHandler:
         self._failures = failures
 
     async def __call__(self, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """A partition that is named more than once is refused, and has one result."""
+        """Look up offsets. A partition that is named more than once is refused, and has one result."""
         named = Counter(
             (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
         )
@@ -91,7 +91,7 @@ class ListOffsetsHandler:
     async def _find(
         self, version: int, request: ListOffsetsRequest, partition: Partition, timestamp: int
     ) -> tuple[int, int, int]:
-        """Timestamp, offset and leader epoch of what was asked for; -1 for each where there is no such thing."""
+        """The timestamp, offset and leader epoch that match `timestamp`; -1 for each if nothing does."""
         log = partition.log
         nothing = (NO_TIMESTAMP, NO_OFFSET, -1)
         if request.replica_id != CONSUMER:
@@ -120,8 +120,8 @@ class ListOffsetsHandler:
 
     @staticmethod
     def _check_high_watermark(version: int, request: ListOffsetsRequest, partition: Partition) -> None:
-        """A new leader may not know yet that records were committed which consumers have read. Until it does, the end
-        of what can be read is not known (KIP-207). Followers ask for the log's end, which is.
+        """Raise Refused if the end of the readable records is not known. A new leader may not know yet that records
+        were committed which consumers have already read (KIP-207). Followers request the log's end, which is known.
         """
         if request.replica_id == CONSUMER and partition.state.is_high_watermark_behind:
             code = ErrorCode.OFFSET_NOT_AVAILABLE

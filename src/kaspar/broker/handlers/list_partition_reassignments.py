@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: the partitions whose replicas are being moved. Kafka, too, leaves unknown topics out."""
+"""ListPartitionReassignments: the partitions whose replicas are being moved. Like Kafka, it omits unknown topics."""
 
 from collections.abc import Iterable, Iterator
 

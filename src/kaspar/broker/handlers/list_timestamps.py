@@ -1,4 +1,4 @@
-"""ListTimestamps, Kaspar's own: when the records at offsets were written, as far as headers of batches tell."""
+"""ListTimestamps, an API of Kaspar: when the records at offsets were written, as far as batch headers have it."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ from kaspar.protocol.messages.list_timestamps import (
 from kaspar.replication.partition import Partition
 
 MOST_OFFSETS: Final = 10_000
-"""Of one request. Each may take a read of the disk."""
+"""The limit for one request. Each offset may need a read from disk."""
 
 
 class ListTimestampsHandler:

@@ -55,7 +55,7 @@ class ListTransactionsHandler:
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:
-    """Whether an id matches from start to end. RE2 takes linear time, whatever the pattern."""
+    """A function that tells whether an id matches from start to end. RE2 takes linear time, whatever the pattern."""
     if not pattern:
         return lambda transactional_id: True
     try:

@@ -1,7 +1,7 @@
-"""Metadata: brokers, topics, partitions and their leaders. The first request of a client, repeated on every change.
+"""Metadata: brokers, topics, partitions and their leaders. A client's first request, which it repeats on every change.
 
-A topic's entry is kept encoded, per version, until the topic changes: a response about thousands of partitions is a
-copy. What has to be encoded first is encoded in slices, all from the image at the time of the request.
+A topic's entry is kept encoded, per version, until the topic changes, so a response with thousands of partitions is
+mostly copied. Entries that have to be encoded are encoded in slices, all from the image at the time of the request.
 """
 
 from collections import Counter, defaultdict
@@ -40,11 +40,11 @@ FIRST_WITH_REPLICAS_THAT_ARE_DOWN: Final = 1
 FIRST_WITH_ID_ALONE: Final = 12
 NO_CONTROLLER: Final = -1
 ENCODED_AT_ONCE: Final = 200
-"""So many topics and partitions are encoded in one turn of the event loop."""
+"""How many topics and partitions are encoded in one turn of the event loop."""
 
 
 class EncodedTopic(NamedTuple):
-    """A topic's entry as bytes, and how often each error code is in it."""
+    """A topic's entry as bytes, and the number of times that each error code is in it."""
 
     data: bytes
     error_counts: tuple[tuple[int, int], ...]
@@ -59,7 +59,7 @@ class EncodedTopic(NamedTuple):
 
 
 class EncodedTopics:
-    """Topic entries as bytes, by version, as long as the topic and the brokers stay the same."""
+    """Encoded topic entries by version. They are valid while the topic and the brokers stay the same."""
 
     def __init__(self) -> None:
         self._of_topics: dict[str, dict[tuple[int, int], tuple[TopicImage, object, EncodedTopic]]] = {}
@@ -104,7 +104,9 @@ def _describe_partition(index: int, partition: PartitionImage, image: ClusterIma
 
 
 def _describe_running(index: int, partition: PartitionImage, image: ClusterImage) -> MetadataResponsePartition:
-    """Without the replicas that are down, which are an error unless there is a greater one."""
+    """Describe a partition without the replicas that are down. They are reported as an error, unless there is a more
+    important one.
+    """
     described = _describe_partition(index, partition, image)
     replicas, isr = (
         tuple(replica for replica in each if replica in image.brokers) for each in (partition.replicas, partition.isr)
@@ -222,8 +224,9 @@ class MetadataHandler:
         return PartlyEncoded(response, {"topics": [entry.data for entry in entries]}, _error_counts(entries))
 
     def _create_missing(self, image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str) -> None:
-        """Have the missing topics created. The response still reports them as unknown, as Kafka's does: a client that
-        has deleted a topic, and asks until it is gone, recreates it by asking, and would never see it gone.
+        """Have the missing topics created. The response still reports them as unknown, as Kafka's does. Otherwise a
+        client that has deleted a topic, and polls until it is gone, would recreate it with each request and always see
+        it.
         """
         missing = (
             topic.name
@@ -231,14 +234,16 @@ class MetadataHandler:
             if topic.name
             and topic.topic_id == ZERO_UUID
             and topic.name not in image.topics
-            and not is_internal(topic.name)  # their coordinators create those
+            and not is_internal(topic.name)  # created by their coordinators
         )
         self._auto_creation.want(missing, peer)
 
     def _as_reported_before(
         self, image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str
     ) -> ClusterImage:
-        """Without the topics that were reported to this connection as unknown a moment ago, and created since."""
+        """The image without the topics that were reported to this connection as unknown a moment ago, and created
+        since.
+        """
         is_hidden_from = self._auto_creation.is_hidden_from
         hidden = [topic.name for topic in wanted if topic.name and is_hidden_from(peer, topic.name)]
         return image.with_topics(dict.fromkeys(hidden)) if hidden else image
@@ -273,7 +278,9 @@ def _names_topics_by_id(request: MetadataRequest) -> bool:
 
 
 def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
-    """Versions 10 and 11 have a field for topic ids, which may not be used. Kafka's response has no brokers then."""
+    """The response to versions 10 and 11 with topic ids, which have the field but must not use it. As in Kafka, it has
+    no brokers.
+    """
     topics = tuple(
         MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id, partitions=()
@@ -287,7 +294,7 @@ def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
 def _named(
     image: ClusterImage, wanted: MetadataRequestTopic, operations_of: Callable[[str], int]
 ) -> TopicImage | MetadataResponseTopic:
-    """The topic, or why there is none."""
+    """The topic, or a response entry with the error if there is none."""
     try:
         return _find(image, wanted)
     except Refused as refusal:

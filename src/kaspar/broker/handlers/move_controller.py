@@ -1,4 +1,4 @@
-"""MoveController, Kaspar's own: the controller that runs here leaves its seat to another broker."""
+"""MoveController, an API of Kaspar: the controller that runs here leaves its seat to another broker."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from kaspar.protocol.messages.move_controller import MoveControllerRequest, Move
 
 class MoveControllerHandler:
     def __init__(self, membership: Callable[[], Membership | None]) -> None:
-        """None on a broker that is in no cluster."""
+        """`membership` returns None on a broker that is not in a cluster."""
         self._membership = membership
 
     async def __call__(self, context: RequestContext, request: MoveControllerRequest) -> MoveControllerResponse:

@@ -1,7 +1,7 @@
-"""Partitions that a request creates or deletes, charged to its client's quota (KIP-599).
+"""Charges the partitions that a request creates or deletes to its client's quota (KIP-599).
 
-A version from which on the quota is strict refuses what comes after the tokens are gone; older clients would not know
-the error code, and are only throttled. What the controller refuses for other reasons is given back.
+In versions with a strict quota, items are refused once the tokens are used up. Older clients do not know the error code
+and are only throttled. Charges for items that the controller refuses for other reasons are returned.
 
 The tokens are those of the broker that got the request. Clients send such requests to the controller's broker.
 """
@@ -26,17 +26,17 @@ class MutationQuota(Protocol):
 
 
 class MutationCharges:
-    """Of one request."""
+    """The charges of one request."""
 
     def __init__(self, quota: MutationQuota, context: RequestContext, *, strict_since: int) -> None:
         self._usage = quota.mutation_usage(context.principal, context.client_id)
         self._strict = context.version >= strict_since
         self._now_ms = quota.now_ms
         self.throttle_time_ms = 0
-        """For how long the client is throttled."""
+        """How long the client is throttled."""
 
     def allowed(self, items: Sequence[T], partitions_of: Callable[[T], int]) -> list[T]:
-        """Those that may be carried out, which are charged."""
+        """Charge the items, and return those that may be carried out."""
         usage = self._usage
         if usage is None:
             return list(items)
@@ -53,6 +53,6 @@ class MutationCharges:
         return not (throttle_time_ms and self._strict)
 
     def give_back(self, partitions: Iterable[int]) -> None:
-        """Those of items that were allowed, and were refused by the controller."""
+        """Return the charges for partitions that were allowed but refused by the controller."""
         if self._usage is not None and (amount := sum(partitions)) > 0:
             self._usage.take(-amount, self._now_ms(), strict=False)

@@ -1,4 +1,4 @@
-"""The response to requests about ACLs: there is no authorizer."""
+"""The response to requests about ACLs on a broker without an authorizer."""
 
 from typing import Final
 

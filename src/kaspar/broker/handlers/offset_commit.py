@@ -1,5 +1,5 @@
-"""OffsetCommit: a group commits how far it has read. Partitions that do not exist are refused one by one; what the
-coordinator refuses (an unknown member, or one of another generation) it refuses for all others.
+"""OffsetCommit: commits offsets for a group. Partitions that do not exist are refused separately; an error of the
+coordinator (an unknown member, or another generation) is returned for all others.
 """
 
 import uuid
@@ -50,7 +50,7 @@ class OffsetCommitHandler:
 def _split(
     image: ClusterImage, version: int, request: OffsetCommitRequest
 ) -> tuple[OffsetCommitRequest, tuple[OffsetCommitResponseTopic, ...]]:
-    """What may be committed, each topic with its name and its id; and the refusals of all else."""
+    """The part of the request that may be committed, with name and id of each topic, and the refusals of the rest."""
     topics = []
     refusals = []
     by_id = version >= FIRST_WITH_TOPIC_ID
@@ -90,7 +90,7 @@ def _refused(
 
 
 def _join(refusals: tuple[OffsetCommitResponseTopic, ...], response: Message) -> OffsetCommitResponse:
-    """One response of both, in which every topic occurs once."""
+    """Combine refusals and response into one response, in which every topic occurs once."""
     assert isinstance(response, OffsetCommitResponse)
     topics: dict[tuple[str, uuid.UUID], OffsetCommitResponseTopic] = {}
     for topic in (*refusals, *response.topics):

@@ -1,4 +1,4 @@
-"""OffsetDelete: an admin tool deletes offsets of topics that no member of the group reads."""
+"""OffsetDelete: an admin tool deletes offsets of topics that no member of the group consumes."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ class OffsetDeleteHandler:
         self._images = images
 
     def __call__(self, context: RequestContext, request: OffsetDeleteRequest) -> HandlerResult:
-        """The group is asked even if no partition is left: the response says whether it exists."""
+        """Delete offsets. The group is asked even if no partition is left: the response says whether it exists."""
         if not request.group_id:
             return _nothing(ErrorCode.INVALID_GROUP_ID)
         known, refusals = _split(self._images.current, request)
@@ -67,7 +67,7 @@ def _nothing(code: ErrorCode) -> OffsetDeleteResponse:
 
 
 def _join(refusals: tuple[OffsetDeleteResponseTopic, ...], response: Message) -> OffsetDeleteResponse:
-    """One response of both, in which every topic occurs once. Where the whole request is refused, there is no more."""
+    """Combine both into one response, in which every topic occurs once, unless the whole request is refused."""
     assert isinstance(response, OffsetDeleteResponse)
     if response.error_code:
         return response

@@ -1,5 +1,5 @@
-"""OffsetFetch: how far groups have read. Newer versions ask for several groups; an older request is lifted to that
-shape, and its response lowered again.
+"""OffsetFetch: the committed offsets of groups. Newer versions name several groups; an older request is converted to
+that form, and its response back.
 """
 
 from collections import defaultdict
@@ -90,7 +90,7 @@ class OffsetFetchHandler:
     def _ask(
         self, version: int, group: OffsetFetchRequestGroup, require_stable: bool, copies: "_Copies"
     ) -> Message | Awaitable[Message]:
-        """The response is an OffsetFetchResponseGroup."""
+        """Fetch the offsets of one group. The response is an OffsetFetchResponseGroup."""
         return self._groups.ask(
             group.group_id,
             lambda shard, now: copies.ask(shard, group, require_stable, now),
@@ -105,8 +105,8 @@ class _Copy(NamedTuple):
 
 
 class _Copies:
-    """Where a request asks for all offsets of a group and there are very many, they are copied, which is quick, and the
-    response is made from the copy in a thread. Until then a group without topics is its placeholder.
+    """Copies of the offsets of groups with very many, if a request asks for all of them. Copying is quick; the response
+    is created from the copy in a thread. Until then a group without topics is its placeholder.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class _Copies:
         return placeholder
 
     def filled_in(self, groups: list[Message]) -> list[Message]:
-        """With the placeholders replaced. A group may have been refused since."""
+        """The groups with the placeholders replaced. A group may have been refused since."""
         copies = {id(copy.placeholder): copy for copy in self._copied}
         filled: list[Message] = []
         for group in groups:
@@ -150,7 +150,7 @@ def _encoded(response: OffsetFetchResponse, version: int) -> PartlyEncoded:
 
 
 def _refused(version: int, group: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
-    """Older consumers do not retry this request on COORDINATOR_NOT_AVAILABLE."""
+    """The result for a group with an error. Older consumers do not retry this request on COORDINATOR_NOT_AVAILABLE."""
     if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
         code = ErrorCode.NOT_COORDINATOR
     if version >= FIRST_WITH_GROUP_ERROR:
@@ -204,7 +204,7 @@ def _named(
 def _with_topic_ids(
     image: ClusterImage, message: Message, refusals: tuple[OffsetFetchResponseTopics, ...]
 ) -> OffsetFetchResponseGroup:
-    """A request for all offsets has named no topics, so their ids are added; offsets of deleted topics are left out."""
+    """Add the topic ids to a response. If all offsets were requested, topics have none; deleted topics are omitted."""
     group = _group(message)
     if group.error_code:
         return group

@@ -1,4 +1,4 @@
-"""PushTelemetry: the metrics that a client is subscribed for (KIP-714)."""
+"""PushTelemetry: a client pushes the metrics that it has subscribed to (KIP-714)."""
 
 from kaspar.base.errors import Refused
 from kaspar.broker.telemetry.telemetry import Telemetry

@@ -1,4 +1,4 @@
-"""RenewDelegationToken: lets a token live longer, within its greatest lifetime."""
+"""RenewDelegationToken: extends a token's expiry, up to its maximum lifetime."""
 
 from kaspar.base.clock import Clock
 from kaspar.base.errors import Refused

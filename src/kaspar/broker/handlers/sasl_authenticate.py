@@ -1,4 +1,4 @@
-"""SaslAuthenticate: a listener without SASL takes no credentials."""
+"""SaslAuthenticate on a listener without SASL, which is refused."""
 
 from kaspar.base.errors import ErrorCode
 from kaspar.network.api import RequestContext

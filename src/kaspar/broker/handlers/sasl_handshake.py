@@ -1,4 +1,4 @@
-"""SaslHandshake: a listener without SASL has nothing to negotiate, whichever mechanism is named."""
+"""SaslHandshake on a listener without SASL, which is refused for every mechanism."""
 
 from kaspar.base.errors import ErrorCode
 from kaspar.network.api import RequestContext

@@ -1,7 +1,7 @@
-"""Responses that list tens of thousands of things: built and encoded in slices, so that others have their turn.
+"""Builds and encodes responses with tens of thousands of elements in slices, so that other work runs in between.
 
-However many such requests there are, one slice of all of them is built in a turn of the event loop, as with the pieces
-of large requests.
+However many such requests there are, a turn of the event loop builds one slice of one of them, as with the pieces of
+large requests.
 """
 
 import itertools
@@ -16,18 +16,18 @@ from kaspar.protocol.schema import Message
 T = TypeVar("T")
 
 AT_ONCE: Final = 500
-"""So many things are looked at in one turn of the event loop; a list of no more is returned without delay."""
+"""How many elements are processed in one turn of the event loop. A list of at most this many is returned at once."""
 
 
 class Turns(Protocol):
-    """Turns of the event loop, one at a time for all large requests; `network.large_requests` has them."""
+    """Turns of the event loop, shared by all large requests, one at a time. Implemented by `network.large_requests`."""
 
     def turn(self) -> AbstractAsyncContextManager[None]: ...
     def in_turns(self, steps: Steps[T]) -> Awaitable[T]: ...
 
 
 async def encoded(turns: Turns, listed: Iterable[Message | None], version: int) -> list[bytes]:
-    """The elements of an array, each as bytes. None stands for something that was looked at and is not among them."""
+    """Encode the elements of an array. None stands for an element that was examined and left out."""
     elements: list[bytes] = []
     rest = iter(listed)
     looked_at = AT_ONCE
@@ -40,7 +40,7 @@ async def encoded(turns: Turns, listed: Iterable[Message | None], version: int) 
 
 
 def begin(turns: Turns, steps: Steps[T]) -> T | Awaitable[T]:
-    """The result, if there is only one step; otherwise the others are taken in turns with those of large requests."""
+    """The result, if there is only one step; otherwise the rest runs in turns with those of other large requests."""
     try:
         next(steps)
     except StopIteration as end:

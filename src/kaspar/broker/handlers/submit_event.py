@@ -1,4 +1,4 @@
-"""SubmitEvent, Kaspar's own: another broker passes an event to the controller that runs here."""
+"""SubmitEvent, an API of Kaspar: another broker passes an event to the controller that runs here."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from kaspar.protocol.messages.submit_event import SubmitEventRequest, SubmitEven
 
 class SubmitEventHandler:
     def __init__(self, membership: Callable[[], Membership | None]) -> None:
-        """None on a broker that is in no cluster."""
+        """`membership` returns None on a broker that is not in a cluster."""
         self._membership = membership
 
     async def __call__(self, context: RequestContext, request: SubmitEventRequest) -> SubmitEventResponse:

@@ -1,4 +1,4 @@
-"""SyncGroup: a member asks for its assignment; the leader brings those of all members."""
+"""SyncGroup: a member requests its assignment; the leader also sends those of all members."""
 
 from typing import Final
 

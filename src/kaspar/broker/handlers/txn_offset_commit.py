@@ -1,7 +1,7 @@
-"""TxnOffsetCommit: a group commits how far it has read, within a producer's transaction.
+"""TxnOffsetCommit: commits offsets for a group within a producer's transaction.
 
-The partition of `__consumer_offsets` that has the group's offsets must belong to that transaction, so that its marker
-reaches them. The transaction's coordinator is asked; for clients of transactions v2 it then adds the partition.
+The group's partition of `__consumer_offsets` must belong to that transaction, so that its marker reaches the offsets.
+The transaction's coordinator verifies that; for clients of transactions v2 it adds the partition.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -35,8 +35,8 @@ NO_SEQUENCE: Final = -1
 
 
 class VerifyTransaction(Protocol):
-    """Whether a producer may write to these partitions, with these sequences, in its transaction: the codes of those
-    that it may not write to.
+    """Checks whether a producer may write to these partitions, with these sequences, in its transaction. Returns the
+    errors of the partitions that it may not write to.
     """
 
     def __call__(
@@ -83,7 +83,7 @@ class TxnOffsetCommitHandler:
         return _join(refusals, response if isinstance(response, Message) else await response)
 
     async def _verify(self, version: int, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Why the group's offsets cannot be part of that transaction."""
+        """The reason why the group's offsets cannot be part of the transaction, or NONE."""
         index = self._groups.partition_of(request.group_id)
         try:
             self._groups.check_active(index)
@@ -102,7 +102,7 @@ class TxnOffsetCommitHandler:
 def _split(
     image: ClusterImage, request: TxnOffsetCommitRequest
 ) -> tuple[TxnOffsetCommitRequest, tuple[TxnOffsetCommitResponseTopic, ...]]:
-    """What may be committed, and the refusals of partitions that do not exist."""
+    """The part of the request that may be committed, and the refusals of partitions that do not exist."""
     topics = []
     refusals = []
     for named in request.topics:
@@ -119,7 +119,7 @@ def _split(
 
 
 def _refused(request: TxnOffsetCommitRequest, code: ErrorCode, version: int) -> TxnOffsetCommitResponse:
-    """The oldest clients do not know COORDINATOR_LOAD_IN_PROGRESS."""
+    """The response with an error for every partition. The oldest clients do not know COORDINATOR_LOAD_IN_PROGRESS."""
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_WITH_LOAD_IN_PROGRESS:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     return TxnOffsetCommitResponse(
@@ -140,7 +140,7 @@ def _refused_topic(
 
 
 def _join(refusals: tuple[TxnOffsetCommitResponseTopic, ...], response: Message) -> TxnOffsetCommitResponse:
-    """One response of both, in which every topic occurs once."""
+    """Combine refusals and response into one response, in which every topic occurs once."""
     assert isinstance(response, TxnOffsetCommitResponse)
     if not refusals:
         return response

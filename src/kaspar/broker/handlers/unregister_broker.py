@@ -1,4 +1,4 @@
-"""UnregisterBroker: a broker that is down for good is forgotten (KIP-500)."""
+"""UnregisterBroker: removes a broker that is permanently down from the cluster (KIP-500)."""
 
 from typing import Final
 

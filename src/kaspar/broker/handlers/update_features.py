@@ -1,4 +1,4 @@
-"""UpdateFeatures: raises or lowers the levels of features, all that are named or none."""
+"""UpdateFeatures: raises or lowers the levels of features, either all that are named or none."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from kaspar.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
-NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
+NO_MESSAGE: Final = "NONE"  # Kafka's message for success
 NOT_UPDATED: Final = "The update failed for all features since the following feature had an error: "
 
 
@@ -22,7 +22,7 @@ class UpdateFeaturesHandler:
 
     async def __call__(self, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
         updates = tuple(
-            # Version 0 has no upgrade type, and Kafka ignores what it has instead: it allows no downgrade.
+            # Version 0 has no upgrade type. Kafka ignores the field that it has instead: it allows no downgrade.
             FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
             for update in request.feature_updates
         )
@@ -34,7 +34,7 @@ class UpdateFeaturesHandler:
 
 
 def _response(outcomes: tuple[FeatureOutcome, ...]) -> UpdateFeaturesResponse:
-    """The first failure stands for all of them. Since version 2 there are no results beside it."""
+    """The response. The first failure stands for all features; since version 2 there are no results besides it."""
     for outcome in (each.outcome for each in outcomes if each.outcome != DONE):
         return UpdateFeaturesResponse(error_code=outcome.error, error_message=f"{NOT_UPDATED}{outcome.message}")
     return UpdateFeaturesResponse(

@@ -14,7 +14,7 @@ from kaspar.protocol.messages.write_txn_fences import (
 )
 
 NO_VERSION: Final = 0
-"""A fence ends no transaction: by which rules it ends does not matter."""
+"""A fence ends no transaction, so the version of the rules for ending it does not matter."""
 
 
 class WriteTxnFencesHandler:

@@ -22,7 +22,7 @@ class WriteTxnMarkersHandler:
         self._write_marker = write_marker
 
     async def __call__(self, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        """A producer that is named more than once has one result, with all of its partitions."""
+        """Write the markers. A producer that is named more than once has one result, with all of its partitions."""
         results = await asyncio.gather(*(self._write(marker) for marker in request.markers))
         by_producer: dict[int, dict[str, dict[int, int]]] = {}
         for marker, codes in zip(request.markers, results, strict=True):

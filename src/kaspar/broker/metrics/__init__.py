@@ -1,8 +1,8 @@
-"""What a broker counts and measures, and the metrics page.
+"""The metrics of a broker, and the metrics page.
 
-While it works, the broker writes into one `BrokerMetrics`. When the page is asked for, `metrics_page` reads that, and
-looks at the broker through the narrow `BrokerView`. Every metric is declared once, in `traffic.py`,
-`state_metrics.py`, `cleaner.py` or `coordinators.py`.
+The broker counts and measures into one `BrokerMetrics`. When the page is requested, `metrics_page` reads that, and the
+state of the broker through the narrow `BrokerView`. Every metric is declared once, in the modules that `catalogue.py`
+lists.
 """
 
 from kaspar.broker.metrics.broker import BrokerMetrics

@@ -1,4 +1,4 @@
-"""Handshakes and log-ins of clients, by listener: Kafka's socket-server-metrics of authentication."""
+"""TLS handshakes and SASL authentications by listener: the authentication metrics of Kafka's socket-server-metrics."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,7 +11,7 @@ _PREFIX: Final = "kafka_server_socket_server_metrics_"
 
 
 def _metered(name: str, text: str, kind: str) -> tuple[BrokerFamily, BrokerFamily]:
-    """The total, and the rate of the last minute. `kind` is the name in AuthenticationView."""
+    """The total, and the rate over the last minute. `kind` is the name in AuthenticationView."""
 
     def meter(authentication: AuthenticationView) -> MeterView:
         found: MeterView = getattr(authentication, kind)

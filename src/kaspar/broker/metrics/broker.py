@@ -1,4 +1,4 @@
-"""All that a broker records while it works, in one place."""
+"""Everything that a broker records while it works, in one place."""
 
 from kaspar.base.metrics import Counter, Histogram
 from kaspar.base.stalls import LoopStalls
@@ -9,7 +9,7 @@ from kaspar.network.request_metrics import RequestMetricsByApi
 
 
 class BrokerMetrics:
-    """Written by the event loop's thread. `rotate()` is due once in WINDOW_SECONDS; `LoopMonitor` calls it."""
+    """Written by the event loop's thread. `LoopMonitor` calls `rotate()` once in WINDOW_SECONDS."""
 
     def __init__(self, *, version: str, start_time_ms: int) -> None:
         self.version = version
@@ -17,19 +17,19 @@ class BrokerMetrics:
         self.requests = RequestMetricsByApi()
         self.topics = BrokerTopicMetrics()
         self.controller = ControllerMetrics()
-        """Of this broker's controller, while it controls."""
+        """The metrics of the controller, while it runs on this broker."""
         self.stalls = LoopStalls()
         self.log_flush_time = Histogram()
-        """Each fsync of a log, in seconds; recorded on the event loop, never by the thread that syncs."""
+        """The duration of each fsync of a log, in seconds; recorded on the event loop, not by the thread that syncs."""
         self.new_active_controllers = Counter()
-        """Controllers that this broker has seen begin."""
+        """The number of controllers that this broker has seen take over."""
         self.malformed_requests = Counter()
         """Connections closed because their bytes were not a request."""
         self.verification_time = Histogram()
         """How long verifying partitions with the transaction coordinator took, in seconds."""
         self.client_metrics = ClientMetricsStats()
         self.verification_failures = Counter()
-        """Partitions that it did not confirm."""
+        """Partitions that the coordinator did not confirm."""
 
     def rotate(self) -> None:
         self.requests.rotate()

@@ -1,4 +1,4 @@
-"""Every metric of a broker in one list: the metrics page and the reference page are both written from it."""
+"""All metrics of a broker in one list, from which the metrics page and the reference page are written."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -39,7 +39,7 @@ FAMILIES: Final = tuple(family for section in SECTIONS.values() for family in se
 
 
 def metrics_page(metrics: BrokerMetrics, broker: BrokerView, names: Collection[str] = ()) -> Iterator[bytes]:
-    """The page for Prometheus, in chunks of a millisecond's work or two at most. Called from any thread.
+    """The page for Prometheus, in chunks of at most a millisecond or two of work. For any thread.
 
     With names, only those families are computed, so that a console can read a few every second from a broker with
     thousands of partitions.
@@ -49,7 +49,7 @@ def metrics_page(metrics: BrokerMetrics, broker: BrokerView, names: Collection[s
 
 
 def reference_page() -> str:
-    """docs/reference/metrics.md, from the declarations."""
+    """docs/reference/metrics.md, generated from the declarations."""
     lines = [
         "# Metrics",
         "",

@@ -1,7 +1,7 @@
-"""The declarations of what the coordinators of groups and of transactions have, do and wait for.
+"""The metrics of the group and transaction coordinators.
 
-Kafka has these numbers in two styles. Those of `kafka.coordinator.*` are named as all others. Those of its newer
-coordinators are of types like `group-coordinator-metrics`, whose names the JMX exporter only turns into snake case.
+Kafka has these in two styles. Those of `kafka.coordinator.*` are named like all others. Those of its newer coordinators
+have types like `group-coordinator-metrics`, whose names the JMX exporter only converts to snake case.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,7 +46,7 @@ def _in_state(state: str) -> Callable[[GroupsView], int]:
 
 
 def _partitions(of_type: str, coordinator: Callable[[Scrape], CoordinatorView]) -> tuple[BrokerFamily, ...]:
-    """What Kafka has for every coordinator; of the transaction coordinator it only has the load times."""
+    """The metrics that Kafka has for every coordinator; for the transaction coordinator it only has the load times."""
     return (
         _newer(
             of_type,

@@ -1,9 +1,9 @@
 """How a metric is declared: a family of samples, read from one scrape of the broker.
 
-Names are those that the usual rules of Prometheus' JMX exporter make of Kafka's MBeans, because dashboards and alerts
-are written for them: `kafka.server:type=ReplicaManager,name=LeaderCount` is kafka_server_replicamanager_leadercount;
-what ends in PerSec is a counter that ends in _total; a histogram is a summary whose quantiles are those of the last
-minutes. What only Kaspar has starts with kaspar_, and what every process has with process_.
+Names are those that the usual rules of Prometheus' JMX exporter give to Kafka's MBeans, because dashboards and alerts
+use them: `kafka.server:type=ReplicaManager,name=LeaderCount` becomes kafka_server_replicamanager_leadercount; a name
+that ends in PerSec becomes a counter that ends in _total; a histogram becomes a summary with quantiles of the last
+minutes. Metrics that only Kaspar has start with kaspar_, and those that every process has with process_.
 """
 
 import functools
@@ -29,7 +29,7 @@ from kaspar.network.request_metrics import RequestReading
 
 
 class Scrape:
-    """One reading of the metrics page: what several families need is fetched and worked out once."""
+    """One reading of the metrics page. Values that several families need are read and computed once."""
 
     def __init__(self, metrics: BrokerMetrics, broker: BrokerView) -> None:
         self.metrics = metrics
@@ -41,7 +41,7 @@ class Scrape:
 
     @functools.cached_property
     def topics(self) -> tuple[list[tuple[str, TopicMetrics]], TopicMetrics]:
-        """Label text and numbers of each topic, and the numbers of all."""
+        """The label text and counters of each topic, and the sums over all topics."""
         each, every = self.metrics.topics.read()
         return [(labels(topic=topic), metrics) for topic, metrics in each], every
 
@@ -97,7 +97,7 @@ def prometheus_name(mbean: str) -> tuple[str, Kind]:
 
 
 def one(mbean: str, text: str, read: Callable[[Scrape], float], *, name: str = "") -> BrokerFamily:
-    """A number without labels."""
+    """A metric with one sample, without labels."""
     usual_name, kind = prometheus_name(mbean)
     return Family(name or usual_name, kind, text, lambda scrape: [("", read(scrape))], (), mbean)
 
@@ -115,7 +115,7 @@ SOCKET_SERVER: Final = "kafka.server:type=socket-server-metrics,listener=*,netwo
 def listener_family(
     name: str, kind: Kind, text: str, read: Callable[[ListenerView], float], kafka_name: str = ""
 ) -> BrokerFamily:
-    """Kafka has these for each listener and network thread; here one thread serves all listeners."""
+    """A metric that Kafka has for each listener and network thread; here one thread serves all listeners."""
     return Family(
         name,
         kind,
@@ -130,5 +130,5 @@ def listener_family(
 
 
 def own(name: str, kind: Kind, text: str, read: Callable[[Scrape], float]) -> BrokerFamily:
-    """A number that Kafka does not have."""
+    """A metric that Kafka does not have."""
     return Family(name, kind, text, lambda scrape: [("", read(scrape))])

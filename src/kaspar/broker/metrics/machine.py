@@ -1,4 +1,4 @@
-"""The metrics of the machine that a broker needs to be warned of: space on disks, and its clock."""
+"""Metrics of the machine that warn of problems for a broker: space on disks, and its clock."""
 
 import os
 import time
@@ -15,7 +15,7 @@ def _space_family(name: str, text: str, read: Callable[[os.statvfs_result], int]
             if directory.online:
                 try:
                     found = os.statvfs(directory.path)
-                except OSError:  # it fails just now
+                except OSError:  # the directory is just failing
                     continue
                 yield labels(logDirectory=directory.path), read(found)
 

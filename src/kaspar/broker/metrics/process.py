@@ -1,4 +1,4 @@
-"""The numbers of the process itself, under the names that Prometheus' own libraries use. Linux, from /proc."""
+"""The metrics of the process, under the names that Prometheus' own libraries use. For Linux, from /proc."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ _RESIDENT_PAGES: Final = 21
 
 
 def _stat() -> list[str]:
-    """The fields after the command's name, which is in parentheses and may itself hold spaces and parentheses."""
+    """The fields after the command's name, which is in parentheses and may itself contain spaces and parentheses."""
     return (_PROC / "stat").read_text().rpartition(")")[2].split()
 
 
@@ -48,9 +48,9 @@ def max_open_files() -> int:
 
 
 def disk_bytes(way: str) -> int:
-    """What went from or to disks, not to the page cache only. -1 where the kernel does not say, as in Kafka."""
+    """Bytes read from or written to disks, without the page cache. -1 if the kernel does not report it, like Kafka."""
     try:
         lines = (_PROC / "io").read_text().splitlines()
-    except OSError:  # no accounting, or not permitted
+    except OSError:  # no accounting, or no permission
         return -1
     return next((int(line.partition(":")[2]) for line in lines if line.startswith(f"{way}:")), -1)

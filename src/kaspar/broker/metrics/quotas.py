@@ -1,4 +1,4 @@
-"""The metrics of client quotas. There are samples only while a quota of the kind is set, as in Kafka."""
+"""The metrics of client quotas. As in Kafka, there are samples only while a quota of the kind is set."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -19,7 +19,7 @@ _SHARED_BY: Final = "by the user and client id that share the quota (empty: any)
 
 
 def _family(kind: str, attribute: str, text: str, read: Callable[[QuotaUsageView], float]) -> BrokerFamily:
-    """Of the MBean `kafka.server:type=KIND,user=*,client-id=*`. Users are written as in a URL, as Kafka does."""
+    """A metric of the MBean `kafka.server:type=KIND,user=*,client-id=*`. Users are URL-encoded, as in Kafka."""
 
     def samples(scrape: Scrape) -> Iterable[Sample]:
         for usage in scrape.quota_usage[kind]:
@@ -36,7 +36,7 @@ def _family(kind: str, attribute: str, text: str, read: Callable[[QuotaUsageView
 
 
 def _by_resource(attribute: str, text: str, read: Callable[[QuotaUsageView], float]) -> BrokerFamily:
-    """The same numbers as the rules of the JMX exporter name them: one family for all kinds of quotas."""
+    """The same metric as the rules of the JMX exporter name it: one family for all kinds of quotas."""
 
     def samples(scrape: Scrape) -> Iterable[Sample]:
         for kind in _KINDS_WITH[attribute]:

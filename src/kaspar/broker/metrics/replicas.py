@@ -1,4 +1,4 @@
-"""The metrics of replicas: those on this broker, how far they are in sync, and what is copied between brokers."""
+"""The metrics of replicas: those on this broker, how far they are in sync, and the copying between brokers."""
 
 from collections.abc import Callable
 from typing import Final
@@ -126,7 +126,7 @@ def _replication_family(mbean: str, text: str, read: Callable[[ReplicationView],
 
 
 def _copying_family(mbean: str, client_id: str, text: str, read: Callable[[ReplicationView], float]) -> BrokerFamily:
-    """Of what copies partitions under one client id."""
+    """A metric of the fetchers with this client id, which copy partitions."""
     label_text = labels(clientId=client_id)
     return many(
         f"{mbean},clientId={client_id}", text, ("clientId",), lambda scrape: [(label_text, read(scrape.replication))]

@@ -69,7 +69,7 @@ def _controller_family(kafka_name: str, text: str, read: Callable[[ControllerVie
 
 
 def _event_family(of_type: str, kafka_name: str, text: str, read: Callable[[ControllerMetrics], float]) -> BrokerFamily:
-    """What this broker's controller has recorded while it controlled."""
+    """A metric that this broker's controller has recorded while it was active."""
     return one(
         f"kafka.controller:type={of_type},name={kafka_name}", text, lambda scrape: read(scrape.metrics.controller)
     )

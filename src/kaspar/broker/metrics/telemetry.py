@@ -1,7 +1,7 @@
 """The metrics of client telemetry (KIP-714), and those that clients have pushed.
 
-What clients push has no declaration: families are formed for each page, by name. Should clients disagree on a metric's
-kind, the first one's is shown, since a family has one kind.
+Pushed metrics are not declared: their families are formed for each page, by name. If clients disagree on a metric's
+kind, only those with the kind of the first client are shown, because a family has one kind.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -79,7 +79,7 @@ _KINDS: Final = {
 
 
 def pushed_page(telemetry: TelemetryView, names: Collection[str] = ()) -> Iterator[bytes]:
-    """What clients have pushed, in chunks; with names, only of those families."""
+    """The pushed metrics, in chunks; with names, only those families."""
     if names and not any(name.startswith(PREFIX) for name in names):
         return
     kinds: dict[str, Kind] = {}

@@ -1,12 +1,12 @@
-"""What is written to and read from topics: Kafka's BrokerTopicMetrics, for each topic and for all of them.
+"""The traffic of topics: Kafka's BrokerTopicMetrics, for each topic and for all of them.
 
-A partition holds its topic's `TopicMetrics` and adds to its numbers. The numbers of all topics are not kept: they are
-summed when they are read, together with those of topics that are gone, so that they never go back.
+A partition holds its topic's `TopicMetrics` and adds to its counters. The sums over all topics are not kept, but
+computed when they are read, including topics that are gone, so that they never go back.
 """
 
 from typing import Final
 
-# Each attribute of TopicMetrics, and the name Kafka has for it.
+# Each attribute of TopicMetrics, with its name in Kafka and its help text.
 TOPIC_COUNTERS: Final = {
     "messages_in": ("MessagesInPerSec", "Records that producers wrote, including duplicates of retries."),
     "bytes_in": ("BytesInPerSec", "Bytes of record batches that producers wrote, as they sent them."),
@@ -55,7 +55,7 @@ TOPIC_COUNTERS: Final = {
 
 
 class TopicMetrics:
-    """One topic's numbers: `metrics.bytes_in += size`. Written by the event loop's thread."""
+    """The counters of one topic, as in `metrics.bytes_in += size`. Written by the event loop's thread."""
 
     __slots__ = tuple(TOPIC_COUNTERS)
 
@@ -83,14 +83,14 @@ class TopicMetrics:
 
 
 class BrokerTopicMetrics:
-    """The numbers of every topic of a broker. Changed by the event loop's thread, read by any."""
+    """The counters of all topics of a broker. Changed by the event loop's thread, read by any."""
 
     def __init__(self) -> None:
-        # One tuple, so that a reader finds a topic's numbers with the topic or among those gone, never in both.
+        # One tuple, so that a reader finds a topic's counters either with the topic or among those gone, never in both.
         self._topics_and_gone: tuple[dict[str, TopicMetrics], TopicMetrics] = ({}, TopicMetrics())
 
     def of(self, topic: str) -> TopicMetrics:
-        """Made on first use; a partition holds on to it."""
+        """The counters of a topic, created at first use. A partition keeps a reference to them."""
         topics, _ = self._topics_and_gone
         metrics = topics.get(topic)
         if metrics is None:
@@ -98,7 +98,7 @@ class BrokerTopicMetrics:
         return metrics
 
     def remove(self, topic: str) -> None:
-        """The topic is deleted, or has no partition here any more: only its part of the sums remains."""
+        """Keep only the sums of a topic that was deleted, or no longer has a partition here."""
         topics, gone = self._topics_and_gone
         if topic in topics:
             remaining = topics.copy()
@@ -108,7 +108,7 @@ class BrokerTopicMetrics:
             self._topics_and_gone = (remaining, all_gone)
 
     def read(self) -> tuple[list[tuple[str, TopicMetrics]], TopicMetrics]:
-        """Each topic with its numbers, and the sums over all topics that there are or were."""
+        """Each topic with its counters, and the sums over all current and former topics."""
         topics, gone = self._topics_and_gone
         each = list(topics.items())
         every = TopicMetrics()

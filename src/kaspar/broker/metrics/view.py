@@ -1,7 +1,7 @@
-"""What the metrics and health pages may know of a running broker: a narrow view that the broker implements.
+"""What the metrics and health pages may read of a running broker: a narrow view that the broker implements.
 
-Everything here is called from the HTTP server's thread while the event loop goes on. So a method that returns several
-things returns a copy made in one step (`list(self._partitions.values())`, which no other thread can come between),
+Everything here is called from the HTTP server's thread while the event loop runs. So a method that returns several
+values returns a copy made in one step (such as `list(self._partitions.values())`, which no other thread can interrupt),
 and nothing here waits, locks or touches a file.
 """
 
@@ -27,7 +27,7 @@ class BrokerState(IntEnum):
 
 
 class LogView(Protocol):
-    """One partition's log; `storage.Log` is one."""
+    """One partition's log; implemented by `storage.Log`."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -41,7 +41,7 @@ class LogView(Protocol):
     def segment_count(self) -> int: ...
     @property
     def retention_size_percent(self) -> int:
-        """How much of `retention.bytes` its size is; 0 where that is not limited."""
+        """The log's size in percent of `retention.bytes`; 0 if that is not limited."""
         ...
 
     @property
@@ -65,17 +65,17 @@ class PartitionView(Protocol):
     def is_reassigning(self) -> bool: ...
     @property
     def last_stable_offset_lag(self) -> int:
-        """How many committed records `read_committed` consumers cannot read yet."""
+        """The number of committed records that `read_committed` consumers cannot read yet."""
         ...
 
     @property
     def has_late_transaction(self) -> bool:
-        """Whether a transaction is open on it for longer than any may take."""
+        """Whether the partition has a transaction that has been open for longer than any may take."""
         ...
 
 
 class FollowerLag(NamedTuple):
-    """How many committed records a replica on this broker lacks. `fetcher` is the client id of what copies it."""
+    """How many committed records a replica on this broker lacks. `fetcher` is the client id of its fetcher."""
 
     fetcher: str
     topic_partition: TopicPartition
@@ -83,7 +83,7 @@ class FollowerLag(NamedTuple):
 
 
 class ReplicationView(Protocol):
-    """What flows between this broker and others. Counts are since the start."""
+    """The replication between this broker and others. Counts are since the start."""
 
     @property
     def isr_shrinks(self) -> int: ...
@@ -107,12 +107,12 @@ class ReplicationView(Protocol):
     def follower_lags(self) -> Sequence[FollowerLag]: ...
     @property
     def failed_partition_count(self) -> int:
-        """Of partitions that are not copied any more because that failed."""
+        """Partitions that are no longer copied, because that failed."""
         ...
 
     @property
     def max_move_lag(self) -> int:
-        """Of replicas that move to another log directory."""
+        """For replicas that are moving to another log directory."""
         ...
 
 
@@ -125,7 +125,7 @@ class MeterView(Protocol):
 
 
 class AuthenticationView(Protocol):
-    """The handshakes and log-ins of one listener; `network.authentication_metrics` has the meaning of each."""
+    """The handshakes and authentications of one listener; `network.authentication_metrics` explains each."""
 
     @property
     def succeeded(self) -> MeterView: ...
@@ -141,18 +141,18 @@ class AuthenticationView(Protocol):
     def expired(self) -> int: ...
     def recent_latencies_ms(self) -> list[float]: ...
     def open_by_kind(self) -> Mapping[tuple[str, str], int]:
-        """Connections over TLS by cipher and protocol."""
+        """Open TLS connections by cipher and protocol."""
         ...
 
 
 class ListenerView(Protocol):
-    """One listener; `broker.listener.Listener` is one. All counts are since the start."""
+    """One listener; implemented by `network.listener.Listener`. All counts are since the start."""
 
     @property
     def name(self) -> str: ...
     @property
     def connections(self) -> Collection[object]:
-        """The open ones; only its length is asked for."""
+        """The open connections; only their number is used."""
         ...
 
     @property
@@ -170,7 +170,7 @@ class ListenerView(Protocol):
 
 
 class QuotaUsageView(Protocol):
-    """What those who share a client quota use."""
+    """The usage of a client quota by those that share it."""
 
     @property
     def user(self) -> str: ...
@@ -192,7 +192,7 @@ class LogDirView(Protocol):
 
 
 class PurgatoryView(Protocol):
-    """Where requests of one kind wait: each counts once in `delayed`, and in `watched` for each of its partitions."""
+    """Waiting requests of one kind: each counts once in `delayed`, and in `watched` once for each of its partitions."""
 
     @property
     def name(self) -> str:
@@ -215,11 +215,11 @@ class FetchSessionsView(Protocol):
 
 
 class MemoryPoolView(Protocol):
-    """The memory that requests under way hold, bounded by `queued.max.request.bytes`."""
+    """The memory that requests in progress hold, limited by `queued.max.request.bytes`."""
 
     @property
     def limit_bytes(self) -> int:
-        """Negative where there is no bound."""
+        """Negative if there is no limit."""
         ...
 
     @property
@@ -254,12 +254,12 @@ class CoordinatorView(Protocol):
     def loading_count(self) -> int: ...
     @property
     def load_times_ms(self) -> list[float]:
-        """Of the last 30 seconds."""
+        """Over the last 30 seconds."""
         ...
 
 
 class GroupsView(CoordinatorView, Protocol):
-    """The groups that this broker coordinates. States are by Kafka's names, and counts since the start."""
+    """The groups that this broker coordinates. States have Kafka's names; counts are since the start."""
 
     @property
     def classic_states(self) -> Mapping[str, int]: ...
@@ -297,7 +297,7 @@ class TransactionsView(CoordinatorView, Protocol):
 
 
 class UncleanableView(Protocol):
-    """What cannot be cleaned of one log directory."""
+    """The partitions of one log directory that cannot be cleaned."""
 
     @property
     def path(self) -> str: ...
@@ -321,7 +321,7 @@ class CleanerTotalsView(Protocol):
 
 
 class CleanerView(Protocol):
-    """The log cleaner. What is of a last cleaning is that of each thread's."""
+    """The log cleaner. Values for the last cleaning are those of the last cleaning of each thread."""
 
     @property
     def recopy_percent(self) -> int: ...
@@ -358,15 +358,15 @@ class BrokerView(Protocol):
     def state(self) -> BrokerState: ...
 
     def logs(self) -> Sequence[LogView]:
-        """Every log that is on a directory that works."""
+        """All logs on directories that work."""
         ...
 
     def partitions(self) -> Sequence[PartitionView]:
-        """Every replica that this broker holds or should hold, those on failed directories included."""
+        """All replicas of this broker, including those on failed directories."""
         ...
 
     def offline_replica_count(self) -> int:
-        """How many of them are on failed directories."""
+        """The number of replicas on failed directories."""
         ...
 
     def replication(self) -> ReplicationView: ...
@@ -381,11 +381,11 @@ class BrokerView(Protocol):
     def memory_pool(self) -> MemoryPoolView: ...
 
     def request_queue_size(self) -> int:
-        """Requests that have been received and are not being worked on yet."""
+        """Requests that have been received but not processed yet."""
         ...
 
     def response_queue_size(self) -> int:
-        """Responses that are ready and wait for an earlier one on their connection."""
+        """Responses that are ready but wait for an earlier one on their connection."""
         ...
 
     def groups(self) -> GroupsView: ...
@@ -395,7 +395,7 @@ class BrokerView(Protocol):
     def cleaner(self) -> CleanerView: ...
 
     def controller(self) -> ControllerView | None:
-        """None where this broker is not the controller, or cannot reach the metadata store."""
+        """None if this broker is not the controller, or cannot reach the metadata store."""
         ...
 
     def controller_problem(self) -> str | None:

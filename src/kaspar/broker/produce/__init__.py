@@ -1,1 +1,1 @@
-"""Produce: from the batches of a request to appends, and their acknowledgement."""
+"""Produce: appends the batches of a request, and acknowledges them."""

@@ -2,8 +2,8 @@
 
 A batch that is quick to prepare is appended at once. What takes too long for the event loop (inflating, re-compressing,
 very large batches, and the first append to a log after a start, which has to read an index) is prepared in a thread.
-There is one queue per partition: while one of a partition's batches is being prepared, everything that arrives for that
-partition waits behind it, so that the log has the order of arrival.
+There is one queue per partition: while one of a partition's batches is being prepared, later batches for that partition
+wait behind it, so that the log has the order of arrival.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from kaspar.storage import Appended, PreparedBatch, prepare, prepare_inline, pre
 NO_SEQUENCE: Final = -1
 
 Written: TypeAlias = tuple[Appended, PreparedBatch]
-"""The offsets of a batch that is in the log, where a duplicate was before, and the batch as it was prepared."""
+"""The offsets of a batch in the log (of the earlier copy, for a duplicate), and the batch as it was prepared."""
 
 Done: TypeAlias = Callable[[Written | KasparError], None]
-"""Gets the outcome of an append, on the event loop."""
+"""Called with the outcome of an append, on the event loop."""
 
 Failed: TypeAlias = Callable[[Exception], None]
-"""Gets a bug that prevented an append: there will be no outcome."""
+"""Called with a bug that prevented an append: there will be no outcome."""
 
 
 class Syncs(Protocol):
@@ -51,7 +51,7 @@ class Appender:
         self._backlog = backlog
         self._syncing = syncing
         self._queues: dict[Partition, deque[_Job]] = {}
-        """The partitions with batches that wait; everything else that arrives for them must wait too."""
+        """Partitions with waiting batches. Every later batch for these partitions has to wait as well."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- at once -----------------------------------------------------------------------------------------------------
@@ -59,9 +59,9 @@ class Appender:
     def append_plain(
         self, partition: Partition, buffer: bytearray | memoryview, start: int, end: int, acks_all: bool, now_ms: int
     ) -> Written | None:
-        """Append a batch of the most frequent kind: not compressed, in no transaction, and such as needs no change.
-        None if it is not one, or if the partition's appends wait: then nothing has happened. Raises KasparError if it
-        is refused.
+        """Append a batch of the most frequent kind: not compressed, not transactional, and accepted unchanged. None if
+        it is of another kind, or appends to the partition are waiting; then nothing has happened. Raises KasparError if
+        it is refused.
         """
         log = partition.log
         terms = log.plain_terms
@@ -81,8 +81,8 @@ class Appender:
         acks_all: bool,
         now_ms: int,
     ) -> Written | None:
-        """Append any batch. None if that takes too long or must wait for other appends: then nothing has happened, and
-        `append_later` is to be called. Raises KasparError if it is refused.
+        """Append any batch. None if that takes too long, or has to wait for other appends; then nothing has happened,
+        and the caller uses `append_later`. Raises KasparError if the batch is refused.
         """
         log = partition.log
         if log.cold or partition in self._queues:
@@ -93,9 +93,9 @@ class Appender:
     def append_own(
         self, partition: Partition, batch: bytearray, *, now_ms: int, counts_sequence: bool = True
     ) -> Written:
-        """Append a batch that this broker has built itself: acks=all, and at once however long it takes.
-        `counts_sequence`: False for what is written on behalf of a producer that did not send it, as every batch of a
-        coordinator in a transaction is (Kafka's RecordBatch.NO_SEQUENCE).
+        """Append a batch that this broker has built: with acks=all, and at once however long it takes.
+        `counts_sequence`: False for a batch on behalf of a producer that did not send it, like those of a coordinator
+        in a transaction (Kafka's RecordBatch.NO_SEQUENCE).
         """
         log = partition.log
         plain = None if log.plain_terms is None else prepare_plain(batch, 0, len(batch), log.plain_terms, now_ms)
@@ -111,7 +111,7 @@ class Appender:
         return appended, batch
 
     def maybe_sync(self, partition: Partition) -> None:
-        """`flush.messages` records have been appended since the last sync: ask for the next one."""
+        """Request a sync if `flush.messages` records have been appended since the last one."""
         log = partition.log
         if log.unflushed_messages >= log.config.flush_messages:
             self._syncing.ask(partition)
@@ -127,7 +127,7 @@ class Appender:
         done: Done,
         failed: Failed,
     ) -> None:
-        """Append `batch`, which from now on belongs to the appender, behind what waits for the partition."""
+        """Append `batch`, which now belongs to the appender, after the batches that wait for the partition."""
         self._backlog.add(len(batch))
         job = _Job(batch, acks_all, done, failed)
         queue = self._queues.get(partition)
@@ -141,7 +141,7 @@ class Appender:
 
     async def _drain(self, partition: Partition) -> None:
         queue = self._queues[partition]
-        is_quick = False  # the first one is here because it is not; those behind it may be
+        is_quick = False  # the first is here because it is slow; later ones may be quick
         while queue:
             job = queue[0]
             try:
@@ -149,7 +149,7 @@ class Appender:
                 queue.popleft()
                 self._backlog.remove(len(job.batch))
                 job.done(outcome)
-            except Exception as problem:  # a bug that one batch runs into must not stop those behind it
+            except Exception as problem:  # a bug with one batch must not stop later ones
                 if queue and queue[0] is job:
                     queue.popleft()
                     self._backlog.remove(len(job.batch))
@@ -165,7 +165,7 @@ class Appender:
             if log.cold:
                 await self.warm_up(partition)
             if may_be_quick:
-                await asyncio.sleep(0)  # each batch has its own turn of the loop: others wait too
+                await asyncio.sleep(0)  # each batch has its own turn of the loop: other work runs in between
                 prepared = prepare_inline(batch, 0, size, log.config, now_ms)
             if prepared is None:
                 loop = asyncio.get_running_loop()
@@ -175,11 +175,11 @@ class Appender:
             return refusal
 
     async def warm_up(self, partition: Partition) -> None:
-        """Read in a thread what the first append to a cold log has to know. The partition may change meanwhile."""
+        """Read in a thread what the first append to a cold log needs. The partition may change in the meantime."""
         loop = asyncio.get_running_loop()
         partition.log.warm_up(await loop.run_in_executor(self._executor, partition.log.read_cold))
 
     async def finish(self) -> None:
-        """Wait until no batch waits."""
+        """Wait until no batch is waiting."""
         while self._tasks:
             await asyncio.wait(self._tasks)

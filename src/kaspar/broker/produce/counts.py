@@ -1,8 +1,8 @@
-"""How a Produce request counts for its topic, by Kafka's rules (ReplicaManager, UnifiedLog, LogValidator).
+"""How a Produce request counts in its topic's metrics, by Kafka's rules (ReplicaManager, UnifiedLog, LogValidator).
 
-What is refused before a log looks at it (an unknown partition, bytes that are not one batch, a transaction that was not
-verified) counts for no topic. Only refusals that indicate a fault count as failed: not those that any producer gets
-while leaders change, nor batches that are too large or damaged, which have counters of their own.
+A batch that is refused before a log looks at it (an unknown partition, bytes that are not one batch, a transaction that
+was not verified) counts for no topic. Only errors that indicate a fault count as failed: not those that any producer
+gets while leaders change, nor batches that are too large or damaged, which have separate counters.
 """
 
 from typing import Final
@@ -29,14 +29,14 @@ _NOT_A_FAILURE: Final = frozenset(
 
 
 def count_appended(metrics: TopicMetrics, batch: PreparedBatch, sent_bytes: int) -> None:
-    """A batch that is in the log, as a duplicate is already. `sent_bytes`: what was sent for the partition."""
+    """Count a batch that is in the log, or was already (a duplicate). `sent_bytes`: what was sent for the partition."""
     metrics.total_produce_requests += 1
     metrics.bytes_in += sent_bytes
     metrics.messages_in += batch.last_offset_delta + 1
 
 
 def count_rebuilt(metrics: TopicMetrics, batch: PreparedBatch) -> None:
-    """A batch that was recompressed, because its topic has another compression type."""
+    """Count a batch that was recompressed, because its topic has another compression type."""
     metrics.produce_message_conversions += batch.last_offset_delta + 1
 
 

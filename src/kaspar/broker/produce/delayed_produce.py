@@ -1,7 +1,8 @@
-"""A Produce request whose response waits, as in Kafka's DelayedProduce.
+"""A Produce request whose response is delayed, as in Kafka's DelayedProduce.
 
-It waits for whatever keeps its batches: checks in a thread (broker/produce/appender.py), a transaction's coordinator
-(broker/produce/unverified.py), the commit that `acks` asks for. The response is sent when the last of them is known.
+It waits for checks in a thread (broker/produce/appender.py), for a transaction's coordinator
+(broker/produce/unverified.py), and for the commit that `acks` requires. The response is sent when the last result is
+known.
 """
 
 import asyncio
@@ -28,12 +29,12 @@ ACKS_0_FAILED: Final = "a Produce request with acks=0 failed; its connection is 
 
 
 def waits_for_commit(acks: int, partition: Partition) -> bool:
-    """With acks=1 a record need not be committed, but where a sync comes before the commit it must be on the disk."""
+    """Whether a response waits for the commit. With acks=1 it does if a sync comes first: records must be on disk."""
     return acks == ALL_ACKS or (acks == LEADER_ACK and partition.syncs_before_commit)
 
 
 class Target(NamedTuple):
-    """Where a batch is to be appended, and where its result goes."""
+    """Where a batch will be appended, and where its result goes."""
 
     hosted: HostedTopic
     partition: Partition
@@ -41,7 +42,7 @@ class Target(NamedTuple):
 
 
 class _Uncommitted(NamedTuple):
-    """The place of a result that is an error unless its batch is committed."""
+    """The place of a result that becomes an error unless its batch is committed."""
 
     results: PartitionResults
     position: int
@@ -82,8 +83,9 @@ class DelayedProduce:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> Outcome:
-        """Take a place in the order of responses (with acks=0 there is none to take), unless everything is known by
-        now: a later batch of the same request that takes the log directory down fails those that waited for a commit.
+        """Take a place in the order of responses (acks=0 needs none), unless all results are known by now. That is
+        possible because a later batch of the same request that takes the log directory down fails the batches that wait
+        for a commit.
         """
         if self._unverified:
             batches, self._unverified = self._unverified, []
@@ -114,7 +116,7 @@ class DelayedProduce:
     # -- batches that are not written yet ----------------------------------------------------------------------------
 
     def append_later(self, target: Target, batch: bytearray) -> None:
-        """Its checks take too long for the event loop."""
+        """Append a batch whose checks take too long for the event loop."""
         self._services.appender.append_later(
             target.partition,
             batch,
@@ -124,7 +126,9 @@ class DelayedProduce:
         )
 
     def verify_later(self, target: Target, batch: bytearray, terms: TransactionTerms) -> None:
-        """It may be the first of its transaction here. All such batches of the request are verified together."""
+        """Verify a batch that may be the first of its transaction on the partition. All such batches of the request are
+        verified together.
+        """
         self._unverified.append(
             Unverified(
                 target.partition,
@@ -165,7 +169,7 @@ class DelayedProduce:
     # -- waiting for the commit --------------------------------------------------------------------------------------
 
     def appended(self, partition: Partition, appended: Appended, results: PartitionResults) -> None:
-        """The batch is in the log: its result is known now, or when the high watermark has passed it."""
+        """Note a batch that is in the log: its result is known now, or when the high watermark has passed it."""
         if partition.high_watermark <= appended.last_offset and waits_for_commit(self._acks, partition):
             self.wait_for_commit(partition, appended, results)
         else:
@@ -181,7 +185,7 @@ class DelayedProduce:
             if waiting is None:
                 return  # it timed out
             if partition.high_watermark <= appended.last_offset:
-                # Woken because this broker leads the partition no longer: its directory failed, it was deleted, or it
+                # Woken because this broker no longer leads the partition: its directory failed, it was deleted, or it
                 # has another leader.
                 waiting.fail(partition.why_not_leader())
             elif partition.state.min_insync_replicas > 1:
@@ -206,7 +210,7 @@ class DelayedProduce:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def _lost(self) -> None:
-        """The connection is gone, and the response is not needed any longer."""
+        """The connection is closed, so no response is needed."""
         self._responded = True
         self._uncommitted.clear()
         self._leave()

@@ -1,6 +1,6 @@
-"""Produce: append record batches, and respond when they are as safe as `acks` asks for.
+"""Produce: appends record batches, and responds when they are as durable as `acks` requires.
 
-How a request is handled batch by batch is in broker/produce/request_append.py. A request of one plain batch for one
+Requests are processed batch by batch in broker/produce/request_append.py. A request with one plain batch for one
 partition has a short form.
 """
 
@@ -22,7 +22,7 @@ from kaspar.protocol import produce as codec
 from kaspar.protocol.produce import OneBatch, ProduceRequest
 
 MAX_BATCHES: Final = 1 << 16
-"""Of a request: more than a broker has partitions."""
+"""The limit for one request: more than a broker has partitions."""
 
 _ACKS: Final = (ALL_ACKS, LEADER_ACK, NO_ACKS)
 
@@ -61,7 +61,7 @@ class ProduceHandler:
             return await large.in_turns(steps)
 
     def _append(self, exchange: Exchange, frame: memoryview, request: ProduceRequest) -> Steps[Outcome]:
-        """Raises Refused where the whole request is refused."""
+        """Append the batches. Raises Refused if the whole request is refused."""
         if request.acks not in _ACKS:
             raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, not {request.acks}")
         access = self._services.access
@@ -83,8 +83,8 @@ class ProduceHandler:
         return response
 
     def handle_one(self, buffer: bytearray, request: OneBatch) -> Buffers | None:
-        """The short form of `handle`: one plain batch for one partition, whose response waits for nothing. None if it
-        is not such a request after all, and then nothing has happened.
+        """Short form of `handle` for one plain batch for one partition, whose response waits for nothing. None if the
+        request turns out to be of another kind; then nothing has happened.
         """
         version, correlation_id, _, acks, topic, index, start, end = request
         hosted = self._find_topic(topic)

@@ -1,8 +1,8 @@
-"""One Produce request while its batches are appended, in the order in which they came.
+"""Appends the batches of one Produce request, in the order of the request.
 
-A batch that is quick to check is appended on the spot, straight from the receive buffer. What takes longer, must wait
-for its transaction, or must be committed first becomes part of a `DelayedProduce`. One bad partition never fails its
-neighbours.
+A batch that is quick to check is appended at once, straight from the receive buffer. Batches that take longer, that
+have to wait for their transaction, or that have to be committed first become part of a `DelayedProduce`. A refused
+batch never affects other partitions.
 """
 
 import time
@@ -35,10 +35,12 @@ from kaspar.storage import is_surely_quick
 FIRST_WITH_ZSTD: Final = 7
 
 INLINE_REQUEST_NS: Final = 2_000_000
-"""Once the batches of a request have taken so long, those that are not surely quick are checked in a thread."""
+"""After the batches of a request have taken this long, further ones are checked in a thread unless they are surely
+quick.
+"""
 
 BATCHES_AT_ONCE: Final = 250
-"""What is appended in a turn of the loop, in about two milliseconds. A request of more takes several turns."""
+"""How many batches are appended in a turn of the event loop, in about two milliseconds. More take several turns."""
 
 
 class RequestAppend:
@@ -79,7 +81,7 @@ class RequestAppend:
         self._failed = False
 
     def run(self) -> Steps[Outcome]:
-        # Most batches are plain and appended at once. What is unusual about a batch is in methods of its own.
+        # Most batches are plain and appended at once. Unusual batches are handled in separate methods.
         partitions, appender, clock = self._services.partitions, self._services.appender, self._services.clock
         frame, acks, in_transaction = self._frame, self._acks, self._terms is not None
         is_unusual = in_transaction or self._exchange.version < FIRST_WITH_ZSTD
@@ -132,7 +134,7 @@ class RequestAppend:
         return self._finish()
 
     def _check_form(self, hosted: HostedTopic, start: int, end: int) -> None:
-        """What depends on the request rather than on the batch alone."""
+        """Check what depends on the request rather than on the batch alone. Raises KasparError."""
         if hosted.is_internal:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "only the broker writes to internal topics")
         if start < 0:
@@ -145,7 +147,9 @@ class RequestAppend:
             raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd requires Produce version 7 or newer")
 
     def _verify_later(self, target: Target, start: int, end: int) -> bool:
-        """Whether a batch may be the first of its transaction here, or comes behind one that may be."""
+        """Have a batch verified if it may be the first of its transaction here, or if it comes after one that may be.
+        Returns whether that is so.
+        """
         frame, terms, partition = self._frame, self._terms, target.partition
         if (
             terms is None
@@ -161,7 +165,7 @@ class RequestAppend:
         self._later().append_later(target, bytearray(self._frame[start:end]))
 
     def _has_time(self) -> bool:
-        """For a batch that may take long to check."""
+        """Whether there is time left for a batch that may take long to check."""
         time_ns = time.thread_time_ns()
         self._deadline_ns = self._deadline_ns or time_ns + INLINE_REQUEST_NS
         return time_ns < self._deadline_ns

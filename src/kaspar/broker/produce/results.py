@@ -1,4 +1,4 @@
-"""The results of a Produce request, partition by partition, and its response."""
+"""The results of a Produce request by partition, and its response."""
 
 from typing import Final, TypeAlias
 
@@ -36,7 +36,7 @@ REFUSED_BY_THE_LOG: Final = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS,
     }
 )
-"""With these a result has the log start offset, as Kafka's has."""
+"""Errors whose results have the log start offset, as in Kafka."""
 
 
 def success(index: int, appended: Appended) -> PartitionProduceResponse:
@@ -63,7 +63,7 @@ def template_for(version: int, topic: Topic) -> ProduceResponseTemplate:
 
 
 def count_errors(metrics: RequestMetrics, results: TopicResults) -> None:
-    """As `error_counter` does for responses that have a message. A failure with acks=0 counts too."""
+    """Count errors as `error_counter` does for responses that are messages. A failure with acks=0 counts too."""
     errors = metrics.errors
     for _, partitions in results:
         for result in partitions:
@@ -71,7 +71,7 @@ def count_errors(metrics: RequestMetrics, results: TopicResults) -> None:
 
 
 class Refusals:
-    """The results of batches that were not appended."""
+    """Creates the results of batches that were not appended."""
 
     def __init__(self, partitions: Partitions, images: ImageSource, failures: Failures) -> None:
         self._partitions = partitions
@@ -79,7 +79,7 @@ class Refusals:
         self._failures = failures
 
     def refused(self, topic: Topic, index: int, problem: KasparError, sent_bytes: int) -> PartitionProduceResponse:
-        """The result of a partition that did not take the `sent_bytes` it was sent, which are counted for its topic."""
+        """The result of a partition that refused the `sent_bytes` sent to it, which are counted for its topic."""
         hosted = self._partitions.find(topic)
         if hosted is not None:
             count_refused(hosted.metrics, problem, sent_bytes)
@@ -105,7 +105,7 @@ class Refusals:
 
 
 def _log_start_offset(refusal: Refused, hosted: HostedTopic | None, index: int) -> int:
-    """Where the log starts, if it is the log that refused."""
+    """The log start offset, if the error came from the log."""
     if refusal.code not in REFUSED_BY_THE_LOG or isinstance(refusal, NotOneBatch | NotVerified):
         return NO_OFFSET
     partition = hosted.partitions.get(index) if hosted is not None else None

@@ -1,4 +1,4 @@
-"""What every Produce request needs, given to it in one piece."""
+"""The services that every Produce request needs, passed as one object."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -19,17 +19,17 @@ class WaitingProduce(Protocol):
 
     @property
     def waits(self) -> int:
-        """For how many of its batches."""
+        """The number of its batches for which it waits."""
         ...
 
     def give_up(self, refusal: Refused) -> None:
-        """Wait for no commit any longer."""
+        """Stop waiting for commits."""
         ...
 
 
 class ProduceAccess(Protocol):
     def denied(self, exchange: Exchange, topics: Iterable[Topic]) -> Collection[Topic]:
-        """Those that the client may not write to. Unknown ids are not among them."""
+        """The topics that the client may not write to. Unknown ids are not among them."""
         ...
 
     def may_use(self, exchange: Exchange, transactional_id: str) -> bool: ...

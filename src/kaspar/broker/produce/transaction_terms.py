@@ -1,4 +1,4 @@
-"""Which transaction the batches of a Produce request belong to."""
+"""The transaction that the batches of a Produce request belong to."""
 
 import struct
 from collections.abc import Callable
@@ -33,12 +33,12 @@ def terms_of(
     version: int,
     may_use: Callable[[str], bool] = lambda transactional_id: True,
 ) -> TransactionTerms | None:
-    """None if no batch is part of a transaction. Raises Refused if the whole request is to be refused. `may_use`:
-    whether the client may use a transactional id.
+    """The transaction of a request; None if no batch is part of one. Raises Refused if the whole request is refused.
+    `may_use`: whether the client may use a transactional id.
     """
     for _, batches in request.topics:
         for _, start, end in batches:
-            # First without a call: hardly any batch is transactional.
+            # Checked without a call first, because hardly any batch is transactional.
             if (
                 end - start >= HEADER_SIZE
                 and frame[start + LOW_ATTRIBUTES_AT] & TRANSACTIONAL_FLAG
@@ -70,7 +70,7 @@ def _terms_of_transaction(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
     if not producers:
-        return None  # such batches belong to no transaction: Kafka accepts them as any other
+        return None  # they belong to no transaction: Kafka accepts them like any other batch
     return TransactionTerms(
         request.transactional_id, producers.pop(), TransactionSupportedOperation.of_produce(version)
     )

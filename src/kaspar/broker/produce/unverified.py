@@ -1,9 +1,9 @@
-"""Transactional batches that wait until a coordinator has confirmed their transaction.
+"""Transactional batches that wait until a coordinator has verified their transaction.
 
-The first batch of a transaction on a partition waits for that, and only what the same producer sends to the same
-partition waits behind it, so that a producer's batches are written in the order in which they came. Other producers are
-not held up. Once the transaction has begun, its other batches are appended as any batch is.
-What waits here counts towards the same limits as what waits for its checks (broker/produce/backlog.py).
+The first batch of a transaction on a partition waits for that. Only later batches of the same producer for the same
+partition wait behind it, so that a producer's batches are written in order; other producers are not delayed. Once the
+transaction has begun, its other batches are appended like any batch. Batches that wait here count towards the same
+limits as those that wait for their checks (broker/produce/backlog.py).
 """
 
 import functools
@@ -28,7 +28,7 @@ CANNOT_VERIFY: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""The coordinator cannot say now. Producers may not know these codes in a Produce response, and would not retry."""
+"""The coordinator cannot decide now. Producers may not know these errors in a Produce response, and not retry."""
 
 
 class NotVerified(Refused):
@@ -54,8 +54,9 @@ class Unverified(NamedTuple):
 
 
 _LaneKey: TypeAlias = tuple[Partition, int, str]
-"""The partition, producer id and transactional id. A request that names a producer's id with another transactional id
-must not hold that producer up."""
+"""The partition, producer id and transactional id. The latter is included so that a request that names a producer's id
+with another transactional id does not delay that producer.
+"""
 
 
 def _lane_of(partition: Partition, terms: TransactionTerms) -> _LaneKey:
@@ -63,7 +64,7 @@ def _lane_of(partition: Partition, terms: TransactionTerms) -> _LaneKey:
 
 
 class _Lane:
-    """What one producer has sent to one partition, in order. The first is being verified, or written."""
+    """The batches of one producer for one partition, in order. The first is being verified, or written."""
 
     __slots__ = ("batches", "writing")
 
@@ -88,7 +89,7 @@ class UnverifiedBatches:
         return _lane_of(partition, terms) in self._lanes or not partition.log.producers.in_transaction(*terms.producer)
 
     def add(self, batches: list[Unverified]) -> None:
-        """All that one request brings, of one producer: its coordinator is asked once."""
+        """Add all batches of one request, which are of one producer, so that its coordinator is asked once."""
         first_of_lanes = []
         for unverified in batches:
             self._backlog.add(len(unverified.batch))
@@ -114,14 +115,14 @@ class UnverifiedBatches:
                 {unverified.partition: unverified.base_sequence for unverified in batches},
                 first.terms.support,
             )
-        except Exception as problem:  # a bug that one request runs into must not stop those behind it
+        except Exception as problem:  # a bug with one request must not stop later ones
             for unverified in batches:
                 self._on_bug(unverified, problem)
             return
         for unverified in batches:
             code = codes.get(unverified.partition, ErrorCode.NONE)
             if not self._is_first(unverified):
-                continue  # the broker stops, and it was refused
+                continue  # it was refused because the broker stops
             if code is ErrorCode.NONE:
                 if self._write(unverified):
                     self._resume(unverified)
@@ -134,7 +135,7 @@ class UnverifiedBatches:
         return lane is not None and lane.batches[0] is unverified
 
     def _resume(self, behind: Unverified) -> None:
-        """With what waits behind a batch that is done."""
+        """Continue with the batches behind one that is done."""
         key = behind.lane
         lane = self._lanes[key]
         while lane.batches:
@@ -147,10 +148,10 @@ class UnverifiedBatches:
         del self._lanes[key]
 
     def _write(self, unverified: Unverified) -> bool:
-        """Whether it is written or refused by now. If not, its checks take a while."""
+        """Write a batch. Returns whether it is written or refused by now. If not, its checks take longer."""
         try:
             return self._write_or_raise(unverified)
-        except Exception as problem:  # a bug that one batch runs into must not stop those behind it
+        except Exception as problem:  # a bug with one batch must not stop later ones
             if self._is_first(unverified):
                 self._leave(unverified)
             unverified.failed(problem)
@@ -169,7 +170,7 @@ class UnverifiedBatches:
             self._finish(unverified, outcome)
             return True
         self._lanes[unverified.lane].writing = True
-        self._backlog.remove(len(batch))  # from here on it counts as one that waits for its checks
+        self._backlog.remove(len(batch))  # from here on it counts as waiting for its checks
         self._appender.append_later(
             partition,
             batch,
@@ -202,7 +203,7 @@ class UnverifiedBatches:
             self._resume(unverified)
 
     def refuse_all(self) -> None:
-        """The broker stops: what is not being written yet will not be."""
+        """Refuse the batches that are not being written yet, because the broker stops."""
         refusal = _refusal(ErrorCode.NOT_COORDINATOR, TransactionSupportedOperation.VERSION_2)
         for key, lane in tuple(self._lanes.items()):
             kept = 1 if lane.writing else 0
@@ -215,7 +216,7 @@ class UnverifiedBatches:
 
 
 def _refusal(code: ErrorCode, support: TransactionSupportedOperation) -> Refused:
-    """With codes and messages that producers understand and act upon: Kafka's."""
+    """The error for the producer, with a code and message of Kafka's that it understands and acts upon."""
     if code in CANNOT_VERIFY or (
         code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupportedOperation.VERSION_2
     ):

@@ -1,8 +1,8 @@
-"""Asks a transaction's coordinator whether a producer may write to partitions that this broker leads (KIP-890).
+"""Verifies with a transaction's coordinator that a producer may write to partitions that this broker leads (KIP-890).
 
-It is asked before the first batch of a transaction on a partition, and never again while that transaction is open
-there. What its response is good for, and until when, each partition's log knows (storage/producers/verification.py):
-a marker that is written before the batch revokes it, so nothing is written into a transaction that has ended.
+The coordinator is asked before the first batch of a transaction on a partition, and not again while that transaction is
+open there. How long its response is valid is decided by each partition's log (storage/producers/verification.py): a
+marker that is written before the batch revokes it, so nothing is written into a transaction that has ended.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ FIRST_TXN_OFFSET_COMMIT_WITH_ABORTABLE: Final = 4
 
 
 class TransactionSupportedOperation(Enum):
-    """What a client knows of transactions, judged by the version of its request."""
+    """The version of the transaction protocol that a client uses, judged by the version of its request."""
 
     OLD = "adds partitions itself, and does not know TRANSACTION_ABORTABLE"
     ABORTABLE = "adds partitions itself"
@@ -50,7 +50,7 @@ def _support(version: int, first_that_adds: int, first_with_abortable: int) -> T
 
 
 class TransactionCoordinator(Protocol):
-    """What a partition's leader asks of it, on whichever broker it is."""
+    """The transaction coordinator for a partition's leader, on whichever broker it is."""
 
     def verify(
         self,
@@ -87,8 +87,8 @@ class TransactionVerifier:
         base_sequences: Mapping[Partition, int],
         support: TransactionSupportedOperation,
     ) -> dict[Partition, ErrorCode]:
-        """Why these partitions will not take a batch of that producer that begins with this sequence (-1: it has none).
-        Those that are not in the result will, if it is written before the transaction ends.
+        """Why these partitions would refuse a batch of that producer with the given base sequence (-1 for none).
+        Partitions that are not in the result accept it, if it is written before the transaction ends.
         """
         version_2 = support is TransactionSupportedOperation.VERSION_2
         asked: dict[Partition, Verification] = {}
@@ -134,7 +134,7 @@ class TransactionVerifier:
 
 
 def _to_client(code: ErrorCode, support: TransactionSupportedOperation) -> ErrorCode:
-    """The code for a producer, whose request is another than the one that the coordinator refused."""
+    """The error for a producer, whose request is not the one that the coordinator refused."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupportedOperation.OLD:

@@ -1,4 +1,4 @@
-"""The other brokers, as the image has them: who may be in sync, and how they are reached."""
+"""The other brokers, from the image: which of them may be in sync, and how they are reached."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ from kaspar.broker.security.between_brokers import ConnectToBroker
 from kaspar.broker.services import CurrentSettings
 from kaspar.metadata.images import ImageSource
 
-if TYPE_CHECKING:  # a broker without a cluster starts without it
+if TYPE_CHECKING:  # not loaded by a broker without a cluster
     from kaspar.client.asynchronous import AsyncConnection
 
 
@@ -24,14 +24,14 @@ class ImageClusterView:
         return self._settings.config.replica_lag_time_max_ms
 
     def eligible_epoch(self, broker_id: BrokerId) -> int | None:
-        """None if it is down or shutting down."""
+        """The epoch of a broker that may be in sync; None if it is down or shutting down."""
         image = self._images.current
         registration = image.brokers.get(broker_id)
         return None if registration is None or broker_id in image.shutting_down else registration.epoch
 
 
 class BrokerConnector:
-    """Connects to other brokers, where the current image says that they are."""
+    """Connects to other brokers at their addresses in the current image."""
 
     def __init__(self, images: ImageSource, settings: CurrentSettings, connect: ConnectToBroker) -> None:
         self._images = images
@@ -39,8 +39,8 @@ class BrokerConnector:
         self._connect = connect
 
     async def connect(self, broker_id: BrokerId, client_id: str) -> "AsyncConnection":
-        """Raises OSError while the broker is not up or cannot be reached. The records of its responses are views of
-        what was received.
+        """Connect to a broker. Raises OSError while it is not up or cannot be reached. The records of responses are
+        views of the received bytes.
         """
         config = self._settings.config
         registration = self._images.current.brokers.get(broker_id)

@@ -1,13 +1,14 @@
 """Copies partitions from one leader: Kafka's ReplicaFetcherThread, as a task on the event loop.
 
-Its decisions are in replication/fetches.py. A turn truncates what has to be truncated, in a thread, asks the leader
-where its log is for partitions that are out of range, then fetches, and appends the same bytes that the leader has.
+Its decisions are in replication/fetches.py. A turn truncates logs in a thread where necessary, looks up the leader's
+offsets for partitions that are out of range, then fetches, and appends the same bytes that the leader has.
 
 Rules:
-- A partition that was removed is not touched any more, once `settled` has returned: a thread may be truncating its log.
-- With `flush.messages=1` a follower asks for more only when what it has is synced, because that says that it has it.
-  That also holds for what it had before it followed this leader, and after a sync that had to be repeated.
-- Large responses are checked in threads, and appended in several turns of the loop.
+- Once `settled` has returned, a removed partition is no longer touched; before, a thread may be truncating its log.
+- With `flush.messages=1` a follower fetches more only when its records are synced, because a fetch tells the leader
+  that it has them. That includes records from before it followed this leader, and records whose sync has to be
+  repeated.
+- Large responses are checked in threads, and appended in several turns of the event loop.
 """
 
 import asyncio
@@ -36,22 +37,22 @@ from kaspar.storage import FetchedBatches, UnexpectedAppendOffset
 log = get_log(__name__)
 
 CHECKED_INLINE_BYTES: Final = 256 * 1024
-"""The checksums of more than this are computed in a thread, unless it is of few batches."""
+"""The checksums of more than this are computed in a thread, unless there are only few batches."""
 FEW_BATCHES: Final = 64
 FEW_BATCHES_INLINE_BYTES: Final = 2 * 1024 * 1024
-"""Takes a tenth of a millisecond, half as long as passing it to a thread and back on an idle machine."""
+"""Takes a tenth of a millisecond, half as long as the way to a thread and back on an idle machine."""
 APPENDED_AT_ONCE_BYTES: Final = 1024 * 1024
 PARTITIONS_AT_ONCE: Final = 250
-"""What is appended in a turn of the loop."""
+"""How many partitions are appended to in a turn of the event loop."""
 
 
 class ReplicaFetcher:
-    """Owned by the event loop. It runs until `stop`."""
+    """Owned by the event loop. Runs until `stop`."""
 
     def __init__(self, leader: BrokerId, number: int, services: FetcherServices) -> None:
         self.leader = leader
         self.kafka_name = f"ReplicaFetcherThread-{number}-{leader}"
-        """The client id that Kafka's fetchers have in metrics."""
+        """The client id of Kafka's fetchers in metrics."""
         self._name = f"broker-{services.broker_id}-fetcher-{leader}-{number}"
         self._services = services
         self._fetches = LeaderFetches()
@@ -71,7 +72,7 @@ class ReplicaFetcher:
         return len(self._fetches)
 
     def add(self, partition: Partition) -> None:
-        """Copy a partition that follows this leader, from its log's end on."""
+        """Copy a partition that follows this leader, from its log's end."""
         fetch = PartitionFetch(
             partition.topic_id,
             partition.topic_partition,
@@ -92,12 +93,12 @@ class ReplicaFetcher:
         self._changed.set()
 
     def wake(self) -> None:
-        """Try again at once: the leader may be up by now, or elsewhere."""
+        """Retry at once: the leader may be up by now, or another broker."""
         self._failed_turns = 0
         self._changed.set()
 
     async def settled(self, keys: Iterable[PartitionKey]) -> None:
-        """Wait until no thread truncates the logs of these partitions, which were removed."""
+        """Wait until no thread truncates the logs of these removed partitions."""
         while self._truncation is not None and not self._in_truncation.isdisjoint(keys):
             await asyncio.shield(self._truncation)
 
@@ -105,13 +106,13 @@ class ReplicaFetcher:
         return self._fetches.get(key)
 
     def lag_of(self, key: PartitionKey) -> int:
-        """How many committed records a partition lacks, as far as is known."""
+        """The number of committed records that a partition lacks, as far as is known."""
         fetch = self._fetches.get(key)
         return 0 if fetch is None else fetch.lag
 
     @property
     def fetch_rate(self) -> float:
-        """Fetches in a second, over the last minute."""
+        """Fetches per second, over the last minute."""
         return self._rate.per_second(self._services.clock.monotonic())
 
     async def stop(self) -> None:
@@ -134,7 +135,7 @@ class ReplicaFetcher:
                 self._drop_connection()
                 self._note_unreachable(problem)
                 await self._pause(self._delay_ms())
-            except Exception as problem:  # the edge of the task: the other partitions must go on being copied
+            except Exception as problem:  # the edge of the task: other partitions must still be copied
                 log.exception("a fetcher failed because of a bug", leader=self.leader)
                 self._services.failures.on_bug(problem)
                 self._drop_connection()
@@ -161,8 +162,8 @@ class ReplicaFetcher:
         return self._services.throttles.waits(self._partitions[fetch.key])
 
     async def _pause(self, delay_ms: int | None) -> None:
-        """Until something changes, or for so long. Not by `wait_for`, which loses a cancellation that comes together
-        with the change (Python 3.11).
+        """Wait for a change, or for the delay. `wait_for` is not used, because it loses a cancellation that comes
+        together with the change (Python 3.11).
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if delay_ms is None else max(delay_ms, 1) / 1000):
@@ -174,7 +175,7 @@ class ReplicaFetcher:
         return min(FIRST_DELAY_MS << min(self._failed_turns, 16), max(backoff_ms, 1))
 
     def _note_unreachable(self, problem: Exception) -> None:
-        if self._failed_turns == 0:  # once, until it is reached
+        if self._failed_turns == 0:  # logged once, until the leader is reached
             log.warning("a leader cannot be reached", leader=self.leader, reason=str(problem) or repr(problem))
 
     async def _connected(self) -> AsyncConnection:
@@ -253,7 +254,7 @@ class ReplicaFetcher:
         for fetch, problem in zip(partitions, outcomes, strict=True):
             if isinstance(problem, StorageFailure):
                 self._services.failures.log_directory_failed(problem)
-            elif isinstance(problem, Refused):  # no space, or no file handle: it is synced later, and only then fetched
+            elif isinstance(problem, Refused):  # no space, or no file handle: it is fetched after a later sync
                 self._delay(fetch, problem.message)
             elif isinstance(problem, BaseException):
                 raise problem
@@ -263,7 +264,7 @@ class ReplicaFetcher:
     # -- appending -----------------------------------------------------------------------------------------------------
 
     async def _append(self, fetch: PartitionFetch, partition: Partition, result: FetchedPartition) -> None:
-        """One partition's failure is its own."""
+        """Append fetched records. If that fails, only this partition is affected."""
         try:
             await self._append_or_raise(fetch, partition, result)
         except StorageFailure as failure:
@@ -272,7 +273,7 @@ class ReplicaFetcher:
         except UnexpectedAppendOffset as problem:
             log.error("a partition is no longer fetched", partition=fetch.topic_partition, reason=str(problem))
             fetch.has_failed = True
-        except KasparError as problem:  # no space, or bytes that are damaged: another fetch may succeed
+        except KasparError as problem:  # no space, or damaged bytes: another fetch may succeed
             log.warning("fetched records were not appended", partition=fetch.topic_partition, reason=str(problem))
             self._delay(fetch, str(problem))
 
@@ -298,8 +299,8 @@ class ReplicaFetcher:
                 return check()
             return await self._services.threads.run_blocking(check)
         except UnexpectedAppendOffset as problem:
-            # The leader's log starts within a batch, as DeleteRecords leaves it, and this is the first batch here. So
-            # the log starts with that batch, as in Kafka's Partition.
+            # The leader's log starts within a batch, which DeleteRecords can cause, and this is the first batch here.
+            # So this log starts with that batch, as in Kafka's Partition.
             one = partition.log
             if one.log_end_offset > one.log_start_offset or not problem.continues_after:
                 raise
@@ -311,7 +312,7 @@ class ReplicaFetcher:
     # -- truncation ----------------------------------------------------------------------------------------------------
 
     async def _look_up(self, fetches: list[PartitionFetch]) -> None:
-        """Where the leader's logs start and end, for partitions whose end is not in there."""
+        """Look up where the leader's logs start and end, for partitions whose log end is out of range there."""
         found = await look_up(await self._connected(), self._services.broker_id, fetches)
         starting_anew: dict[PartitionFetch, int] = {}
         for fetch in fetches:
@@ -349,7 +350,7 @@ class ReplicaFetcher:
             )
         finally:
             for partition in partitions.values():
-                partition.log.truncating = partition.log.truncation_due  # until it is repeated
+                partition.log.truncating = partition.log.truncation_due  # if the truncation has to be repeated
             self._truncation.set_result(None)
             self._truncation = None
             self._in_truncation = frozenset()
@@ -369,7 +370,9 @@ class ReplicaFetcher:
 
 
 def is_quick_to_check(records: memoryview) -> bool:
-    """Each batch takes some time, whatever its size. Batches of one partition are mostly of about the same size."""
+    """Whether records can be checked on the event loop. Each batch takes some time, whatever its size; batches of one
+    partition mostly have about the same size.
+    """
     size = len(records)
     if size <= CHECKED_INLINE_BYTES:
         return True

@@ -1,4 +1,4 @@
-"""Which fetcher copies which partition: `num.replica.fetchers` for each leader, as Kafka's ReplicaFetcherManager."""
+"""Assigns partitions to fetchers: `num.replica.fetchers` for each leader, as in Kafka's ReplicaFetcherManager."""
 
 import asyncio
 import zlib
@@ -11,7 +11,7 @@ from kaspar.replication.fetches import PartitionKey
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
 
-if TYPE_CHECKING:  # a broker that follows nobody does not need its code
+if TYPE_CHECKING:  # not loaded by a broker that follows no partition
     from kaspar.broker.replication.fetcher import ReplicaFetcher
 
 
@@ -23,7 +23,7 @@ class ReplicaFetcherManager:
         self._fetchers: dict[tuple[BrokerId, int], ReplicaFetcher] = {}
         self._fetcher_of: dict[PartitionKey, ReplicaFetcher] = {}
         self._dropped: list[tuple[ReplicaFetcher, list[PartitionKey]]] = []
-        """Whose logs a thread may still be truncating."""
+        """Fetchers and removed partitions, whose logs a thread may still be truncating."""
         self._is_stopping = False
 
     def __len__(self) -> int:
@@ -31,11 +31,11 @@ class ReplicaFetcherManager:
 
     @property
     def max_lag(self) -> int:
-        """The most committed records that a partition lacks. Any thread."""
+        """The number of committed records that the partition furthest behind lacks. For any thread."""
         return max((fetcher.lag_of(key) for key, fetcher in list(self._fetcher_of.items())), default=0)
 
     def lags(self) -> list[tuple[str, TopicPartition, int]]:
-        """Of each partition that is copied: the fetcher's client id in Kafka, and the committed records it lacks. Any
+        """For each copied partition the fetcher's client id in Kafka, and the committed records that it lacks. For any
         thread.
         """
         copied = ((fetcher.kafka_name, fetcher.fetch_of(key)) for key, fetcher in list(self._fetcher_of.items()))
@@ -43,18 +43,18 @@ class ReplicaFetcherManager:
 
     @property
     def failed_partition_count(self) -> int:
-        """Partitions that are not copied any more because that failed. Any thread."""
+        """The number of partitions that are no longer copied, because that failed. For any thread."""
         fetches = (fetcher.fetch_of(key) for key, fetcher in list(self._fetcher_of.items()))
         return sum(fetch is not None and fetch.has_failed for fetch in fetches)
 
     @property
     def min_fetch_rate(self) -> float:
-        """Of the fetcher that fetches least often, in a second; 0 if there is none. Any thread."""
+        """Fetches per second of the fetcher that fetches least often; 0 if there is none. For any thread."""
         return min((fetcher.fetch_rate for fetcher in list(self._fetchers.values())), default=0.0)
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """Copy partitions that follow another broker, each from the leader that its state names. Those that are copied
-        already go on as before.
+        """Copy partitions that follow another broker, each from the leader in its state. Partitions that are copied
+        already are not affected.
         """
         for partition in partitions:
             state, key = partition.state, _key(partition)
@@ -69,7 +69,7 @@ class ReplicaFetcherManager:
 
         leader = partition.state.leadership.leader
         count = self._services.settings.config.num_replica_fetchers
-        # Not hash(): which fetcher copies a partition should be the same after a restart.
+        # hash() is not used, because the fetcher of a partition should be the same after a restart.
         number = zlib.crc32(str(partition.topic_partition).encode()) % count
         if (leader, number) not in self._fetchers:
             self._fetchers[leader, number] = ReplicaFetcher(leader, number, self._services)
@@ -80,7 +80,7 @@ class ReplicaFetcherManager:
             fetcher.wake()
 
     def drop(self, partitions: Iterable[Partition]) -> None:
-        """Copy these no longer. Their logs can be used otherwise once `settled` returns."""
+        """Stop copying these partitions. Their logs can be used for other purposes once `settled` returns."""
         dropped: dict[ReplicaFetcher, list[PartitionKey]] = {}
         for partition in partitions:
             key = _key(partition)
@@ -91,7 +91,7 @@ class ReplicaFetcherManager:
         self._dropped += dropped.items()
 
     async def settled(self) -> None:
-        """Wait until no thread truncates the log of a partition that was dropped."""
+        """Wait until no thread truncates the log of a dropped partition."""
         while self._dropped:
             fetcher, keys = self._dropped[-1]
             await fetcher.settled(keys)
@@ -99,12 +99,12 @@ class ReplicaFetcherManager:
                 self._dropped.remove((fetcher, keys))
 
     async def stop_idle(self) -> None:
-        """Fetchers without partitions are not needed any more."""
+        """Stop fetchers that have no partitions."""
         idle = [each for each, fetcher in self._fetchers.items() if not len(fetcher)]
         await asyncio.gather(*(self._fetchers.pop(each).stop() for each in idle))
 
     async def stop(self) -> None:
-        """Safe to call twice."""
+        """Stop all fetchers. Safe to call twice."""
         self._is_stopping = True
         await self.settled()
         fetchers, self._fetchers, self._fetcher_of = self._fetchers, {}, {}

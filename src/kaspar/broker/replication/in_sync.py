@@ -1,10 +1,10 @@
-"""Changes of in-sync replicas on their way to the controller, and the checks that lead to them.
+"""Submits changes of in-sync replicas to the controller, and runs the checks that lead to them.
 
-It has the role of Kafka's AlterPartitionManager: what the leaders of this broker propose while one request is under way
-goes into the next, and a request that failed as a whole is repeated until the controller responds. A proposal that is
-out of date by then is refused, and no harm is done: it names the epochs that it is based on.
+It has the role of Kafka's AlterPartitionManager: changes that the leaders on this broker propose while one request is
+under way are sent with the next, and a request that failed as a whole is repeated until the controller responds. A
+proposal that is out of date by then is refused, which does no harm: it has the epochs that it is based on.
 
-A leader acts by what the image says, never by the controller's response: the image also has the min.insync.replicas by
+A leader acts on the image only, never on the controller's response: the image also has the min.insync.replicas with
 which the controller has decided, and so which replicas it keeps as eligible leaders (KIP-966).
 """
 
@@ -29,7 +29,7 @@ RETRY_S: Final = 0.05
 LONGEST_RETRY_S: Final = 1.0
 MOST_CHANGES_AT_ONCE: Final = 1000
 PARTITIONS_AT_ONCE: Final = 1000
-"""How many partitions are checked before others have their turn."""
+"""How many partitions are checked before other work of the event loop runs."""
 
 
 class AlterPartitionManager:
@@ -46,9 +46,9 @@ class AlterPartitionManager:
     ) -> None:
         self.expansions = 0
         self.shrinks = 0
-        """Carried out since the start."""
+        """Expansions and shrinks that were carried out since the start."""
         self.failures = 0
-        """Refused by the controller."""
+        """Changes that the controller has refused."""
         self._broker_id = broker_id
         self._settings = settings
         self._partitions = partitions
@@ -65,7 +65,7 @@ class AlterPartitionManager:
     # -- proposals ---------------------------------------------------------------------------------------------------
 
     def propose(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Submit it soon. The partition hears of a refusal; the image shows what is carried out."""
+        """Submit a change soon. The partition is told of a refusal; an accepted change appears in the image."""
         self._proposals[partition] = proposal
         if not self._is_submitting:
             self._is_submitting = True
@@ -84,7 +84,7 @@ class AlterPartitionManager:
             self._is_submitting = False
 
     def _take_pending(self) -> dict[Partition, IsrProposal]:
-        """Those that their partitions still wait for, as many as go into a request."""
+        """The proposals that their partitions still wait for, as many as fit into a request."""
         self._proposals = {
             partition: proposal
             for partition, proposal in self._proposals.items()
@@ -93,7 +93,7 @@ class AlterPartitionManager:
         return dict(list(self._proposals.items())[:MOST_CHANGES_AT_ONCE])
 
     async def _submit_some(self) -> bool:
-        """Whether none of them has to be submitted again."""
+        """Submit pending proposals. Returns whether none of them has to be submitted again."""
         sent = self._take_pending()
         changes = {self._change(partition, proposal): (partition, proposal) for partition, proposal in sent.items()}
         event = AlterPartitions(self._broker_id, self._broker_epoch(), tuple(changes))
@@ -103,7 +103,7 @@ class AlterPartitionManager:
             reason = problem.message if isinstance(problem, Refused) else str(problem)
             log.info("in-sync replicas cannot be changed yet", partitions=len(sent), reason=reason)
             return False
-        except Exception as problem:  # the edge of the task: what the leaders wait for must not be forgotten
+        except Exception as problem:  # the edge of the task: leaders still wait for these changes
             log.exception("in-sync replicas could not be changed because of a bug")
             self._failures.on_bug(problem)
             return False
@@ -121,7 +121,7 @@ class AlterPartitionManager:
         )
 
     def _finish(self, partition: Partition, proposal: IsrProposal, outcome: IsrOutcome) -> bool:
-        """Whether it has to be submitted again."""
+        """Process an outcome. Returns whether the change has to be submitted again."""
         code = outcome.outcome.error
         if code is ErrorCode.NONE and outcome.partition is not None:
             self._drop(partition, proposal)
@@ -135,7 +135,7 @@ class AlterPartitionManager:
                 isr=",".join(map(str, outcome.partition.isr)),
                 partition_epoch=outcome.partition.partition_epoch,
             )
-            return False  # it is pending until the image shows it
+            return False  # it is pending until it is in the image
         self.failures += 1
         after = partition.isr_refused(proposal, code)
         if after is AfterRefusal.RETRY:
@@ -150,8 +150,8 @@ class AlterPartitionManager:
         return False
 
     def _drop(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Its outcome is known. If the image was faster than the response, the partition may have proposed something
-        else by now, which is still to be submitted.
+        """Remove a proposal whose outcome is known. If the image was faster than the response, the partition may have
+        made another proposal by now, which is still to be submitted.
         """
         if self._proposals.get(partition) is proposal:
             del self._proposals[partition]
@@ -159,7 +159,7 @@ class AlterPartitionManager:
     # -- checks ------------------------------------------------------------------------------------------------------
 
     async def _check_periodically(self) -> None:
-        """Twice per `replica.lag.time.max.ms`, as Kafka's ReplicaManager does."""
+        """Check twice per `replica.lag.time.max.ms`, as Kafka's ReplicaManager does."""
         while True:
             await asyncio.sleep(self._settings.config.replica_lag_time_max_ms / 2000)
             await self._check(Partition.maybe_shrink_isr)
@@ -169,12 +169,12 @@ class AlterPartitionManager:
             if partition.state.role is Role.LEADER and not partition.state.commits_alone:
                 try:
                     check(partition)
-                except Exception as problem:  # one partition's bug must not keep the others from being checked
+                except Exception as problem:  # one partition's bug must not keep others from being checked
                     log.exception("in-sync replicas could not be checked", partition=partition.topic_partition)
                     self._failures.on_bug(problem)
             if number % PARTITIONS_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
     async def brokers_changed(self) -> None:
-        """A broker that is down holds no high watermark back any more."""
+        """Check all partitions: a broker that is down no longer holds back a high watermark."""
         await self._check(Partition.recheck)

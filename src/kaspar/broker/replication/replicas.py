@@ -1,4 +1,4 @@
-"""Replication as the rest of a broker uses it: partitions are created here, and led or followed as the image says."""
+"""Replication as the rest of a broker uses it: creates partitions, and leads or follows them as the image says."""
 
 import functools
 import uuid
@@ -77,12 +77,12 @@ class Replicas:
         self._failures = failures
         self._high_watermarks: Mapping[TopicPartition, Offset] = {}
         self._half_truncated: set[Partition] = set()
-        """Those that this broker leads, and that take no records until their truncation is finished."""
+        """Partitions that this broker leads, but that accept no records until their truncation is finished."""
         self._dropped: set[Partition] = set()
-        """Since the last `lead_or_follow` began."""
+        """Partitions that were dropped since the last `lead_or_follow` began."""
 
     async def load(self) -> None:
-        """Read the high watermarks that the last broker on these directories knew."""
+        """Read the high watermarks that the last broker process on these directories has stored."""
         self._high_watermarks = await self._threads.run_blocking(self._logs.read_high_watermarks)
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class Replicas:
         await self.fetchers.stop()
 
     def reconfigure(self) -> None:
-        """The broker's settings have changed."""
+        """Apply changed settings."""
         self.throttles.reconfigure()
 
     async def image_changed(self, change: ImageChange) -> None:
@@ -103,7 +103,7 @@ class Replicas:
     # -- partitions ----------------------------------------------------------------------------------------------------
 
     def new_partition(self, topic_id: uuid.UUID, one: Log, *, is_new: bool) -> Partition:
-        """A partition over its log. A log that is new, too, has no high watermark of an earlier one."""
+        """Create a partition for its log. A new log does not get the stored high watermark of an older one."""
         known = Offset(0) if is_new else self._high_watermarks.get(one.topic_partition, Offset(0))
         return Partition(
             one.topic_partition,
@@ -116,9 +116,9 @@ class Replicas:
         )
 
     async def lead_or_follow(self, decided: Collection[tuple[Partition, Leadership]]) -> None:
-        """Apply what the controller decided. A fetcher leaves a partition before it has another leader. What is dropped
-        meanwhile, because this broker has lost its registration perhaps, is neither led nor followed. Not to be called
-        again before it has returned.
+        """Apply the controller's decisions. A fetcher drops a partition before it gets another leader. Partitions that
+        are dropped in the meantime, perhaps because this broker has lost its registration, are neither led nor
+        followed. Must not be called again before it has returned.
         """
         self._dropped.clear()
         self.fetchers.drop(
@@ -143,8 +143,8 @@ class Replicas:
         return bool(self._half_truncated)
 
     async def finish_truncations(self) -> None:
-        """Try again what the disk had no space for. Of partitions that this broker follows, the fetchers do. Not while
-        it begins to lead or follow others.
+        """Retry truncations that failed for lack of space, for partitions that this broker leads; fetchers do it for
+        the others. Must not run at the same time as `lead_or_follow`.
         """
         waiting, self._half_truncated = self._half_truncated, set()
         await self._finish_truncations(each for each in waiting if each.state.role is Role.LEADER)
@@ -168,8 +168,8 @@ class Replicas:
                 self._half_truncated.add(partition)
 
     def drop(self, partitions: Iterable[Partition]) -> None:
-        """These are neither led nor followed here any more, from now on. Their logs may be used otherwise, or removed,
-        after `settled`.
+        """Stop leading and following these partitions. Their logs may be used for other purposes, or removed, after
+        `settled`.
         """
         dropped = tuple(partitions)
         self._dropped.update(dropped)

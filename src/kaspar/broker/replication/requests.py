@@ -1,4 +1,4 @@
-"""The requests of a follower to a leader, and what their responses say, as plain values."""
+"""The requests of a follower to a leader, and the contents of the responses as plain values."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -92,7 +92,7 @@ def fetched_partitions(response: FetchResponse) -> Iterator[tuple[PartitionKey, 
 async def look_up(
     connection: AsyncConnection, broker_id: BrokerId, fetches: Iterable[PartitionFetch]
 ) -> Mapping[TopicPartition, tuple[int, int]]:
-    """Where the leader's log of each partition starts and ends, unless the leader refuses to say."""
+    """The start and end offset of the leader's log of each partition, except where the leader refuses."""
     epochs = {fetch.topic_partition: fetch.leader_epoch for fetch in fetches}
     starts, ends = [
         await _list_offsets(connection, broker_id, epochs, timestamp) for timestamp in (EARLIEST_LOCAL, LATEST)

@@ -1,4 +1,4 @@
-"""What every fetcher of replicas needs, given to it in one piece."""
+"""The services that every replica fetcher needs, passed as one object."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class FetcherServices:
     clock: Clock
     broker_epoch: Callable[[], int]
     connect: Callable[[BrokerId, str], Awaitable["AsyncConnection"]]
-    """To a broker, with a client id. Raises OSError while it cannot be reached."""
+    """Connects to a broker, with a client id. Raises OSError while the broker cannot be reached."""
     connection_lost: Callable[[BrokerId], None]
-    """Hears of a leader to which a connection has broken."""
+    """Called with a leader when the connection to it has broken."""
     ask_to_sync: Callable[[Partition], None]
 
     def steady_ms(self) -> int:

@@ -1,7 +1,7 @@
-"""Replication traffic, and its limits (KIP-73): which replicas they apply to, and how much they let through.
+"""Replication traffic and its limits (KIP-73): the replicas that are limited, and how much they may transfer.
 
-Only replicas that their topic lists are limited: on the leader's side those that are not in sync, on the
-follower's side those that have not caught up.
+Only replicas that their topic lists are limited: on the leader's side those that are not in sync, on the follower's
+side those that have not caught up.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kaspar.replication.quota import ReplicationQuota, is_listed
 
 @dataclass(slots=True)
 class ReplicationTraffic:
-    """Bytes of records between brokers, since the start. Those of replicas that a reassignment adds count twice."""
+    """Record bytes between brokers since the start. Those to replicas that a reassignment adds are in both counts."""
 
     bytes_in: int = 0
     bytes_out: int = 0
@@ -32,7 +32,7 @@ class ReplicationThrottles:
         self.reconfigure()
 
     def reconfigure(self) -> None:
-        """The broker's settings have changed."""
+        """Apply changed settings."""
         config = self._settings.config
         for quota, limit in (
             (self.leader, config.leader_replication_throttled_rate),
@@ -74,7 +74,7 @@ class ReplicationThrottles:
         return self.counts_as_follower(partition) and self.follower.is_exceeded(partition.log.directory.steady_ms())
 
     def received(self, partition: Partition, size: int) -> None:
-        """From a leader."""
+        """Count records that were received from a leader."""
         self.traffic.bytes_in += size
         if self._broker_id in partition.state.leadership.adding_replicas:
             self.traffic.reassignment_bytes_in += size

@@ -1,1 +1,1 @@
-"""How a broker knows its clients, and other brokers know it: listeners with TLS and SASL, and stored credentials."""
+"""How a broker authenticates clients, and itself to other brokers: listeners with TLS and SASL, stored credentials."""

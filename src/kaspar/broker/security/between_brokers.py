@@ -1,5 +1,5 @@
-"""Connections to the other brokers, protected as the listener between brokers asks for: TLS with this broker's own key
-and trust stores, a log-in with `sasl.mechanism.inter.broker.protocol`.
+"""Connections to the other brokers, secured as the listener between brokers requires: TLS with this broker's own key
+and trust stores, and authentication with `sasl.mechanism.inter.broker.protocol`.
 """
 
 import time
@@ -11,16 +11,16 @@ from kaspar.broker.services import CurrentSettings
 from kaspar.config import BrokerSettings
 from kaspar.metadata import AdvertisedEndpoint
 
-if TYPE_CHECKING:  # a broker without a cluster starts without them
+if TYPE_CHECKING:  # not loaded by a broker without a cluster
     from kaspar.client.asynchronous import AsyncConnection
     from kaspar.security.client import ClientSecurity
 
 READ_AGAIN_S: Final = 60.0
-"""Key stores may have been replaced: what is older is read again for the next connection."""
+"""Key stores may have been replaced: if they were read longer ago, the next connection reads them again."""
 
 
 class ConnectOptions(TypedDict, total=False):
-    """What `AsyncConnection.connect` may be told, which has the defaults."""
+    """The options of `AsyncConnection.connect`, which has their defaults."""
 
     client_id: str
     timeout_s: float
@@ -30,7 +30,7 @@ class ConnectOptions(TypedDict, total=False):
 
 class ConnectToBroker(Protocol):
     async def __call__(self, host: str, port: int, **options: Unpack[ConnectOptions]) -> "AsyncConnection":
-        """Raises OSError while the broker cannot be reached, or does not let this one in."""
+        """Raises OSError while the broker cannot be reached, or does not accept this one."""
         ...
 
 
@@ -42,17 +42,17 @@ async def connect_in_the_clear(host: str, port: int, **options: Unpack[ConnectOp
 
 class BetweenBrokers:
     def __init__(self, settings: CurrentSettings, endpoint: Callable[[], AdvertisedEndpoint]) -> None:
-        """`endpoint` is this broker's own on the listener between brokers."""
+        """`endpoint` returns this broker's own endpoint on the listener between brokers."""
         self._settings = settings
         self._endpoint = endpoint
         self._read: tuple[BrokerSettings, float, ClientSecurity | None] | None = None
 
     def check(self) -> None:
-        """Raises InvalidSetting if the settings do not suffice to connect to other brokers."""
+        """Raises InvalidSetting if the settings are not sufficient to connect to other brokers."""
         self._security()
 
     async def connect(self, host: str, port: int, **options: Unpack[ConnectOptions]) -> "AsyncConnection":
-        """A `ConnectToBroker`."""
+        """Implements `ConnectToBroker`."""
         if self._endpoint().security_protocol == "PLAINTEXT":
             return await connect_in_the_clear(host, port, **options)
         from kaspar.client.asynchronous import AsyncConnection

@@ -1,4 +1,4 @@
-"""The credentials in the cluster's metadata, as a log-in looks them up: SCRAM users and delegation tokens."""
+"""The credentials in the cluster's metadata, as authentication looks them up: SCRAM users and delegation tokens."""
 
 from collections.abc import Callable
 from typing import Final
@@ -18,10 +18,10 @@ class Credentials:
         self._settings = settings
         self._now_ms = now_ms
         self._of_tokens: dict[tuple[str, str], ScramCredential] = {}
-        """Of tokens that have been used: to compute one takes milliseconds."""
+        """Credentials of tokens that have been used, because computing one takes milliseconds."""
 
     def scram(self, mechanism: str, name: str, is_token: bool) -> ScramIdentity | None:
-        """The credential of a user by the name, or of a delegation token by its id."""
+        """The credential of a user by name, or of a delegation token by its id."""
         if is_token:
             return self._of_token(mechanism, name)
         credential = self._images.current.scram_credentials.get(name, {}).get(mechanism)
@@ -34,7 +34,7 @@ class Credentials:
             return None
         kind, name = token.owner
         if kind != _USER:
-            return None  # who logs in is a user: it would be another principal
+            return None  # an authenticated client is a user, which would be another principal
         credential = self._of_tokens.get((token_id, mechanism))
         if credential is None:
             if len(self._of_tokens) >= _KEPT_TOKENS:

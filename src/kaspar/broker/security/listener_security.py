@@ -1,7 +1,7 @@
-"""What the settings of one listener ask of its clients: TLS, SASL, and the principals that follow.
+"""The security of one listener, from its settings: TLS, SASL, and the principals of its clients.
 
-Settings that cannot be used keep the broker from starting. When they change while it runs, they apply to new
-connections; what cannot be used then is logged, and everything stays as it was.
+A broker does not start with invalid settings. Changes at run time apply to new connections; invalid changes are logged,
+and the old settings stay in use.
 """
 
 import ssl
@@ -31,7 +31,7 @@ _FAILURE_DELAY: Final = BrokerConfig.declared["connection.failed.authentication.
 
 
 class SecureListener:
-    """A `ListenerSecurity`."""
+    """Implements `ListenerSecurity`."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SecureListener:
         now_ms: Callable[[], int],
         threads: Threads,
     ) -> None:
-        """Raises InvalidSetting with a sentence."""
+        """Raises InvalidSetting with a message."""
         self._name = endpoint.listener
         self._settings = settings
         self._credentials = credentials
@@ -63,7 +63,7 @@ class SecureListener:
             raise InvalidSetting(f"listener {self._name}: {problem}") from None
 
     def reconfigure(self) -> None:
-        """The broker's settings have changed."""
+        """Apply changed settings."""
         try:
             values = self._values()
             if self._tls is not None:
@@ -92,7 +92,7 @@ class SecureListener:
 
     def handshake_failed(self, peer: str, listener: str, problem: OSError) -> bytes:
         if isinstance(problem, ConnectionError) and not isinstance(problem, ConnectionAbortedError):
-            # Nothing was said: it only wanted to know whether somebody listens here.
+            # Nothing was sent: it was only a check whether the port is open.
             log.debug("a connection was closed before its TLS handshake", peer=peer, listener=listener)
             return b""
         self.metrics.failed.mark()
@@ -105,7 +105,9 @@ class SecureListener:
         return self._settings.settings.listener_values(self._name)
 
     def _client_auth(self, values: Mapping[str, str]) -> str:
-        """Where clients authenticate by SASL, a certificate is asked for only if the listener's own settings say so."""
+        """The client authentication by TLS. On a listener with SASL, certificates are only requested if the listener's
+        own settings say so.
+        """
         own = self._settings.settings.own_listener_values(self._name)
         return (own if self._has_sasl else values).get("ssl.client.auth", "none").strip().lower()
 
@@ -136,8 +138,8 @@ class SecureListener:
         self.metrics.succeeded_without_reauthentication += 1
 
     def _principal_of(self, session: ssl.SSLObject) -> Principal | None:
-        """None without a certificate: such a client is nobody, and a stranger until its first request, as it is on a
-        listener without TLS.
+        """The principal of a certificate. None without one: the client is anonymous, and unidentified until its first
+        request, like a client of a listener without TLS.
         """
         certificate = session.getpeercert(binary_form=True)
         if certificate is None:

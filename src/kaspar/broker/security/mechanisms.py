@@ -1,4 +1,4 @@
-"""The SASL mechanisms that a listener serves, from its settings: what each checks credentials against."""
+"""The SASL mechanisms of a listener, from its settings, with the source of credentials for each."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,7 +24,7 @@ def enabled_mechanisms(settings: BrokerSettings, listener: str) -> tuple[str, ..
 
 
 def new_servers(settings: BrokerSettings, listener: str, credentials: Credentials) -> Mapping[str, NewServer]:
-    """What creates the broker's side of an exchange, for each enabled mechanism. Raises InvalidSetting."""
+    """The factories of the broker's side of an exchange, by enabled mechanism. Raises InvalidSetting."""
     names = enabled_mechanisms(settings, listener)
     if not names:
         raise InvalidSetting("sasl.enabled.mechanisms is empty")
@@ -32,7 +32,7 @@ def new_servers(settings: BrokerSettings, listener: str, credentials: Credential
 
 
 def login_module(settings: BrokerSettings, listener: str, mechanism: str) -> LoginModule:
-    """What `sasl.jaas.config` says for this mechanism of this listener. Raises InvalidSetting."""
+    """The `sasl.jaas.config` for this mechanism of this listener. Raises InvalidSetting."""
     text = settings.listener_values(listener, mechanism).get("sasl.jaas.config")
     if not text:
         raise InvalidSetting(

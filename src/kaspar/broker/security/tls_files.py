@@ -1,8 +1,8 @@
-"""The TLS context of a listener, created again when its key or trust store has changed.
+"""The TLS context of a listener, recreated when its key or trust store has changed.
 
-As in Kafka, a new certificate has the old one's subject and at least its alternative names, unless
-`ssl.allow.dn.changes` and `ssl.allow.san.changes` say otherwise: a store of another broker, put there by mistake, does
-not replace the right one.
+As in Kafka, a new certificate must have the old one's subject and at least its alternative names, unless
+`ssl.allow.dn.changes` and `ssl.allow.san.changes` say otherwise. So the store of another broker, put there by mistake,
+does not replace the right one.
 """
 
 import ssl
@@ -33,7 +33,7 @@ class TlsFiles:
         self._context = server_context(settings, client_auth)
 
     def context(self) -> ssl.SSLContext:
-        """For a new connection. Files are looked at once a second at most."""
+        """The context for a new connection. Files are checked at most once a second."""
         now = time.monotonic()
         if now - self._looked_at >= LOOK_AGAIN_S:
             self._looked_at = now
@@ -42,7 +42,7 @@ class TlsFiles:
         return self._context
 
     def replace(self, settings: Mapping[str, str], client_auth: str) -> None:
-        """Settings have changed. Raises InvalidSetting; then everything stays as it was."""
+        """Apply changed settings. Raises InvalidSetting, and then changes nothing."""
         seen = _state_of(settings)
         certificate = _certificate(settings)
         _check_same_owner(settings, self._certificate, certificate)
@@ -60,7 +60,7 @@ class TlsFiles:
 
 
 def _state_of(settings: Mapping[str, str]) -> tuple[tuple[int, int] | None, ...]:
-    """Changes when a file does."""
+    """The state of the files, which changes when one of them does."""
     state: list[tuple[int, int] | None] = []
     for file in store_files(settings):
         try:

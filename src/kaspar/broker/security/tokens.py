@@ -1,4 +1,4 @@
-"""Delegation tokens as requests ask for them: who may, which token a digest stands for, and how long it lives."""
+"""Delegation tokens for the handlers: who may request them, which token an HMAC belongs to, and when it expires."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,12 +17,12 @@ _REFUSED_BY_BROKER: Final = (ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, Err
 
 
 def time_with(refusal: Refused) -> int:
-    """The points in time of a response that refuses: what Kafka's broker refuses has -1, what its controller does 0."""
+    """The timestamps in a response that refuses: -1 if Kafka's broker would refuse, 0 if its controller would."""
     return -1 if refusal.code in _REFUSED_BY_BROKER else 0
 
 
 class _Digests:
-    """Those of the tokens of an image: to compute them all for each request would hold up others."""
+    """The HMACs of the tokens of an image. Computing them all for each request would block others."""
 
     __slots__ = ("secret_key", "token_ids", "tokens")
 
@@ -32,7 +32,7 @@ class _Digests:
         self.token_ids = {known.get(token_id) or hmac_of(secret_key, token_id): token_id for token_id in tokens}
 
     def following(self, tokens: Mapping[str, DelegationToken]) -> "_Digests":
-        """Only the digests of new tokens are computed."""
+        """The HMACs for changed tokens. Only those of new tokens are computed."""
         return _Digests(self.secret_key, tokens, {token_id: digest for digest, token_id in self.token_ids.items()})
 
 
@@ -44,7 +44,7 @@ class Tokens:
         self._digests = _Digests("", {})
 
     def check_may_ask(self, context: RequestContext) -> None:
-        """Only a client that has authenticated by itself, not with a token, may ask for tokens or about them."""
+        """Only a client that has authenticated by itself, without a token, may request tokens or details of them."""
         principal, protocol = context.principal, context.security_protocol
         is_stranger = protocol == "PLAINTEXT" or (protocol == "SSL" and principal == ANONYMOUS)
         if is_stranger or isinstance(principal, TokenPrincipal):
@@ -72,7 +72,7 @@ class Tokens:
         return token
 
     async def renew(self, hmac: bytes, principal: Owner, renew_period_ms: int, now_ms: int) -> int:
-        """When it expires now."""
+        """Renew a token. Returns its new expiry time."""
         token = self._owned(hmac, principal, now_ms)
         lifetime_ms = self._settings.config.delegation_token_expiry_time_ms
         if renew_period_ms > 0:

@@ -1,1 +1,1 @@
-"""Client telemetry (KIP-714): which metrics clients are asked for, and what becomes of those they push."""
+"""Client telemetry (KIP-714): the metrics that clients are asked to push, and how pushed metrics are kept."""

@@ -1,11 +1,11 @@
-"""The clients that ask for subscriptions and push metrics: when they may, and what is remembered of them. Pure.
+"""The clients that request subscriptions and push metrics: when they may, and what is remembered of them. Pure.
 
-Rules, which are Kafka's (ClientMetricsManager, ClientMetricsInstance):
-- Clients name themselves, so nothing that one of them sends may let this grow: at most MAX_CLIENTS are remembered, and
-  the one unheard of for longest goes first. A client that was forgotten and comes again is a new one.
-- A client asks or pushes once in an interval. A push right after asking is always allowed, because clients spread
-  their first pushes over an interval; so is the last one of a client that terminates.
-- A changed subscription starts the client's interval again.
+The rules are Kafka's (ClientMetricsManager, ClientMetricsInstance):
+- Clients choose their ids, so memory is bounded: at most MAX_CLIENTS are remembered, and the one that was silent for
+  longest is forgotten first. A forgotten client that returns is a new one.
+- A client requests or pushes once per interval. A push right after a request is always allowed, because clients spread
+  their first pushes over an interval; so is the last push of a client that terminates.
+- A changed subscription restarts the client's interval.
 """
 
 import uuid
@@ -19,7 +19,7 @@ from kaspar.records.codec import Codec
 
 MAX_CLIENTS: Final = 16_384
 EXPIRY_MS: Final = 60_000
-"""A client is forgotten if it is silent for this long, or for three of its intervals where that is longer."""
+"""A client is forgotten if it is silent for this long, or for three of its intervals if that is longer."""
 
 _ASKS_AGAIN_AFTER: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _NEVER: Final = -(1 << 62)
@@ -42,9 +42,9 @@ class ClientInstance:
         self.attributes = attributes
         self.subscribed = subscribed
         self.version = version
-        """Of the subscriptions that `subscribed` is from."""
+        """The version of the subscriptions that `subscribed` is from."""
         self.connection: ConnectedClient | None = None
-        """The one it was last heard of over."""
+        """The connection of its last request."""
         self.is_forgotten = False
         self.terminating = False
         self.last_error = ErrorCode.NONE
@@ -56,7 +56,7 @@ class ClientInstance:
         return max(EXPIRY_MS, 3 * self.subscribed.interval_ms)
 
     def ask(self, now_ms: int) -> None:
-        """Raises Refused if it asks too often."""
+        """Note a request for the subscription. Raises Refused if it comes too early."""
         if now_ms - max(self._asked_ms, self._pushed_ms) >= self.subscribed.interval_ms:
             self._asked_ms = now_ms
         elif self.last_error not in _ASKS_AGAIN_AFTER:
@@ -66,7 +66,7 @@ class ClientInstance:
     def push(
         self, *, subscription_id: int, terminating: bool, compression: int, size: int, max_bytes: int, now_ms: int
     ) -> None:
-        """Raises Refused if it may not push this, or not now."""
+        """Check a push. Raises Refused if the client may not push this, or not now."""
         try:
             if self.terminating:
                 raise Refused(ErrorCode.INVALID_REQUEST, "the client has already sent its terminating push")
@@ -92,7 +92,7 @@ class ClientInstance:
 
 
 class ClientInstances:
-    """Those that were heard of lately, in that order."""
+    """The clients that sent requests recently, in the order of their last requests."""
 
     def __init__(self, subscriptions: Subscriptions, max_clients: int = MAX_CLIENTS) -> None:
         self._subscriptions = subscriptions
@@ -106,8 +106,8 @@ class ClientInstances:
         return client_instance_id in self._by_id
 
     def get(self, attributes: ClientAttributes) -> tuple[ClientInstance, list[uuid.UUID]]:
-        """The client, with its current subscription; and whose metrics no longer count: its own if that has changed,
-        and those of a client that is forgotten for it.
+        """The client with its current subscription, and the ids of clients whose metrics are outdated: its own if its
+        subscription has changed, and that of a client that was forgotten to make room.
         """
         outdated: list[uuid.UUID] = []
         client_instance_id = attributes.client_instance_id

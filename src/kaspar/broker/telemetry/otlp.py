@@ -1,9 +1,9 @@
 """Reads OpenTelemetry's MetricsData, as far as Kafka's clients use it: gauges, sums and histograms.
 
-Written by hand rather than with the opentelemetry-proto package: few fields are needed, and protobuf would be a
-dependency that brokers have for one API. The field numbers are those of opentelemetry/proto/metrics/v1/metrics.proto.
+The opentelemetry-proto package is not used, because few fields are needed, and protobuf would be a dependency of
+brokers for a single API. The field numbers are those of opentelemetry/proto/metrics/v1/metrics.proto.
 
-The bytes are a stranger's: points are read one by one, and whatever is malformed raises MalformedBytes.
+The bytes are not trusted: points are read one by one, and malformed ones raise MalformedBytes.
 """
 
 import math
@@ -34,13 +34,13 @@ class PointKind(Enum):
     GAUGE = "g"
     SUM = "s"
     COUNTER = "c"
-    """A sum that only grows."""
+    """A monotonic sum."""
     HISTOGRAM = "h"
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Of a histogram: `counts` has one more than `bounds`."""
+    """The buckets of a histogram: `counts` has one more element than `bounds`."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]
@@ -57,7 +57,7 @@ class Point:
 
 
 def read_metrics(data: bytes) -> Iterator[Point]:
-    """Raises MalformedBytes."""
+    """The points of all metrics. Raises MalformedBytes."""
     for resource in messages(data, 1):
         for scope in messages(resource, 2):
             for metric in messages(scope, 2):
@@ -116,7 +116,7 @@ def _histogram(name: str, *, is_delta: bool, point: bytes) -> Point:
             bounds += doubles_of(value)
         elif field == 9:
             attributes.append(_attribute(octets_of(value)))
-    if not counts and not bounds:  # it has no more than count and sum
+    if not counts and not bounds:  # it only has count and sum
         counts = [all_of_them]
     if len(counts) != len(bounds) + 1 or not all(map(math.isfinite, bounds)) or bounds != sorted(set(bounds)):
         raise MalformedBytes(f"a histogram has {len(counts)} buckets and {len(bounds)} bounds, or not in order")

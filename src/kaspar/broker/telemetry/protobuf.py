@@ -1,6 +1,6 @@
-"""Reads the fields of a protobuf message that anybody may have written.
+"""Reads the fields of an untrusted protobuf message.
 
-Nothing here recurses, unknown fields are for the caller to skip, and whatever is malformed raises MalformedBytes.
+Nothing here recurses, unknown fields are for the caller to skip, and malformed bytes raise MalformedBytes.
 """
 
 import struct
@@ -16,11 +16,11 @@ _DOUBLE: Final = struct.Struct("<d")
 _SIGNED: Final = struct.Struct("<q")
 
 Value: TypeAlias = int | bytes
-"""Of a field: a varint as a number, anything else as bytes."""
+"""The value of a field: a varint as a number, anything else as bytes."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """Number and value of each field."""
+    """The number and value of each field."""
     position, end = 0, len(message)
     while position < end:
         tag, position = _varint(message, position)
@@ -44,7 +44,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """The number, and where it ends."""
+    """The number, and the position after it."""
     read = read_uvarint(message, position, _MAX_VARINT_BYTES)
     if read is None:
         raise MalformedBytes("a protobuf varint is not terminated")
@@ -94,7 +94,7 @@ def _packed(value: Value, kind: str) -> tuple[Any, ...]:
 
 
 def doubles_of(value: Value) -> tuple[float, ...]:
-    """One, or several that are packed."""
+    """One number, or several packed ones."""
     return _packed(value, "d")
 
 

@@ -1,10 +1,10 @@
-"""Takes what clients push, and keeps it for the metrics page, as a telemetry plugin of Kafka's would.
+"""Receives the metrics that clients push, and keeps them for the metrics page, as a telemetry plugin of Kafka would.
 
-- A push is decompressed and read in a thread, one push at a time; few wait for that, and others are throttled. It may
-  not inflate to more than `telemetry.max.bytes`.
-- Only what a client is subscribed for is kept, so clients can add nothing that no operator asked for. All of them
-  together have `kaspar.telemetry.max.series`, and each at most MAX_CLIENT_SERIES.
-- The page is written by another thread: what it reads is replaced, never changed.
+- Pushes are decompressed and read in a thread, one at a time. At most MAX_WAITING wait for that, others are throttled.
+  A push may not decompress to more than `telemetry.max.bytes`.
+- Only metrics that a client has a subscription for are kept, so clients can add nothing that no operator requested. All
+  clients together may have `kaspar.telemetry.max.series`, and each at most MAX_CLIENT_SERIES.
+- Another thread writes the page, so the data that it reads is replaced, never changed.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class TelemetryReceiver:
         self._warned = -WARN_EVERY_S
 
     def clients(self) -> list[ClientSeries]:
-        """Called from any thread."""
+        """May be called from any thread."""
         return list(self._clients.values())
 
     def forget(self, client_instance_id: uuid.UUID) -> None:
@@ -52,7 +52,7 @@ class TelemetryReceiver:
             self._series_count -= len(gone.series)
 
     async def take(self, client: ClientInstance, codec: Codec, metrics: bytes) -> None:
-        """Raises Refused."""
+        """Read and keep the metrics of one push. Raises Refused."""
         if self._waiting >= MAX_WAITING:
             raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many pushes at once")
         self._waiting += 1

@@ -1,10 +1,10 @@
-"""What one client has pushed, as Prometheus' series.
+"""The metrics that one client has pushed, as Prometheus' series.
 
-- The metric `org.apache.kafka.producer.record.send.total` is kafka_client_producer_record_send_total. Of any other name
-  all is kept behind `kafka_client_`. A sum that only grows is a counter, whose name ends in _total.
-- Deltas are added up. A gauge that the last push did not have is gone: clients push all they have each time.
-- Attributes become labels, but none of them can pass for a label that the broker sets.
-- Names and labels are of limited length. What is longer is left out: they are repeated on every line.
+- The metric `org.apache.kafka.producer.record.send.total` becomes kafka_client_producer_record_send_total. Any other
+  name is kept as a whole after `kafka_client_`. A monotonic sum is a counter, whose name ends in _total.
+- Deltas are added up. Clients push all their metrics each time, so a gauge that is not in the last push is removed.
+- Attributes become labels, but cannot replace labels that the broker sets.
+- Names and labels are repeated on every line, so their length is limited. Series that exceed it are dropped.
 """
 
 import math
@@ -37,13 +37,13 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
 Series: TypeAlias = Mapping[str, float | Buckets]
-"""By `series_key`. There may be a hundred thousand of them, so they are texts and numbers: at those the garbage
-collector need not look.
+"""By `series_key`. There may be a hundred thousand series, so they are strings and numbers, which the garbage collector
+does not have to visit.
 """
 
 
 def series_key(kind: PointKind, metric: str, labels: str) -> str:
-    """`labels` are its own, as `a="1",b="2"`."""
+    """`labels` are the metric's own labels, as in `a="1",b="2"`."""
     return f"{kind.value}{metric}{{{labels}"
 
 
@@ -54,10 +54,10 @@ def split_key(key: str) -> tuple[PointKind, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ClientSeries:
-    """What one client has pushed. Never changes: the next push replaces it."""
+    """The metrics that one client has pushed. Never changed: the next push replaces it."""
 
     labels: str
-    """Those of the client, as `client_id="c",client_instance_id="i"`."""
+    """The client's labels, as in `client_id="c",client_instance_id="i"`."""
     series: Series
 
 
@@ -65,7 +65,7 @@ class ClientSeries:
 class Updated:
     series: Series
     left_out: int
-    """Points for which there was no room, or which cannot be shown."""
+    """Points that did not fit, or that cannot be shown."""
 
 
 def updated(before: Series, points: Iterable[Point], max_series: int) -> Updated:
@@ -117,7 +117,7 @@ def _own_labels(attributes: Attributes) -> str:
 
 
 def _value_of(point: Point, known: float | Buckets | None) -> float | Buckets | None:
-    """None if it cannot be shown."""
+    """The value to keep; None if it cannot be shown."""
     value, before = point.value, known if point.is_delta else None
     if isinstance(value, Buckets):
         if len(value.counts) > MAX_BUCKETS or not math.isfinite(value.total):

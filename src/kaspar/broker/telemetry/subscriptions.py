@@ -1,4 +1,4 @@
-"""Which clients push which metrics, and how often: the subscriptions of the cluster's settings, pure."""
+"""The subscriptions in the cluster's settings: which clients push which metrics, and how often. Pure."""
 
 import uuid
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ DEFAULT_INTERVAL_MS: Final = 300_000
 
 @dataclass(frozen=True, slots=True)
 class ClientAttributes:
-    """What `match` can be about, and what tells clients apart on the metrics page."""
+    """The attributes that `match` can use, and that distinguish clients on the metrics page."""
 
     client_instance_id: uuid.UUID
     client_id: str | None
@@ -44,7 +44,7 @@ class ClientAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """What one client is asked for."""
+    """What one client is asked to push."""
 
     metrics: tuple[str, ...]
     """Prefixes of names; `*` alone for all metrics."""
@@ -63,7 +63,9 @@ class Subscription:
 
     @classmethod
     def of(cls, configs: Configs) -> "Subscription":
-        """Raises Refused for a pattern that only Java understands: a cluster that was Kafka's may have one."""
+        """Parse a subscription. Raises Refused for a pattern that only Java supports, which a cluster migrated from
+        Kafka may have.
+        """
         values = {name: setting.parse(configs[name]) for name, setting in _DECLARED.items() if name in configs}
         return cls(
             frozenset(values.get("metrics", ())),
@@ -76,7 +78,7 @@ _DECLARED: Final = ClientMetricsConfig.declared
 
 
 class Subscriptions:
-    """All of the cluster's. `version` counts their changes."""
+    """All subscriptions of the cluster. `version` counts their changes."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -112,8 +114,9 @@ def _usable(configs: Mapping[str, Configs]) -> list[Subscription]:
 
 
 def _subscription_id(metrics: tuple[str, ...], interval_ms: int, client: uuid.UUID) -> int:
-    """As Kafka's computeSubscriptionId: every broker gives a client the same id for the same subscription, so that it
-    can go on with another broker. Kafka's order of several metrics is that of a hash table, here it is theirs.
+    """The id of a subscription, like Kafka's computeSubscriptionId. Every broker gives a client the same id for the
+    same subscription, so that the client can switch brokers. Kafka's order of several metrics is that of a hash table;
+    here they are sorted.
     """
     checksum = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     high_low = (client.int >> 64) ^ (client.int & 0xFFFF_FFFF_FFFF_FFFF)

@@ -42,7 +42,7 @@ class Telemetry:
         self._receiver = TelemetryReceiver(settings, stats, run_blocking)
 
     def subscribe(self, context: RequestContext, client_instance_id: uuid.UUID) -> tuple[uuid.UUID, Subscribed]:
-        """What the client is to push; with its id, which it gets here if it has none. Raises Refused."""
+        """The client's subscription, with the client's id, which it gets here if it has none. Raises Refused."""
         if client_instance_id == ZERO_UUID:
             client_instance_id = self._new_id()
         client = self._client(context, client_instance_id)
@@ -54,7 +54,7 @@ class Telemetry:
         return client_instance_id, client.subscribed
 
     async def push(self, context: RequestContext, request: PushTelemetryRequest) -> None:
-        """Raises Refused."""
+        """Accept a push. Raises Refused."""
         if request.client_instance_id in _RESERVED_IDS:
             raise Refused(ErrorCode.INVALID_REQUEST, "invalid client instance id")
         client = self._client(context, request.client_instance_id)
@@ -109,7 +109,7 @@ class Telemetry:
         self._forget(client_instance_id)
 
     def _disconnected(self, client: ClientInstance, connection: ConnectedClient) -> None:
-        """It may have another connection by now."""
+        """Forget a client whose connection has closed, unless it has another one by now."""
         if not client.is_forgotten and client.connection is connection:
             self._forget(client.attributes.client_instance_id)
 
