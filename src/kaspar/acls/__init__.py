@@ -1,7 +1,7 @@
-"""ACLs: what one says and which of them a filter selects (`acl`), and what all of them allow (`authorizer`).
+"""ACLs: a single ACL and the filters that select ACLs (`acl`), and what all of them together allow (`authorizer`).
 
-Pure: nothing here knows of connections, requests or stores. The rules are those of Kafka's StandardAuthorizer, which is
-not imported here: a broker without an authorizer needs only to know what an ACL is.
+Pure: nothing here depends on connections, requests or stores. The rules are those of Kafka's StandardAuthorizer.
+`authorizer` is not imported here, because a broker without an authorizer only needs to know what an ACL is.
 """
 
 from kaspar.acls.acl import (

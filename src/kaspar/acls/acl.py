@@ -1,4 +1,4 @@
-"""An ACL, the filters that select ACLs, and the codes that both have on the wire."""
+"""An ACL, the filters that select ACLs, and the wire codes of both."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -93,7 +93,7 @@ _OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = MappingPro
 
 
 def operations_of(resource_type: ResourceType) -> tuple[AclOperation, ...]:
-    """Those that make sense for a resource of this type: Kafka's AclEntry.supportedOperations."""
+    """The operations that a resource of this type supports: Kafka's AclEntry.supportedOperations."""
     return _OPERATIONS[resource_type]
 
 
@@ -109,7 +109,7 @@ class Acl(NamedTuple):
     permission_type: AclPermissionType
 
     def __str__(self) -> str:
-        """As Kafka's audit log writes it."""
+        """The format of Kafka's audit log."""
         return (
             f"StandardAcl(resourceType={self.resource_type.name}, resourceName={self.resource_name}, "
             f"patternType={self.pattern_type.name}, principal={self.principal}, host={self.host}, "
@@ -152,8 +152,8 @@ class AclFilter(NamedTuple):
 
 
 def select(acls: Iterable[tuple[str, Acl]], wanted: AclFilter) -> list[tuple[str, Acl]]:
-    """Those that a filter selects, with their ids. Most filters are about one name or one principal, which is quick to
-    compare: there may be 100,000 ACLs.
+    """The ACLs that match the filter, with their ids. There may be 100,000 ACLs, and most filters name one resource or
+    one principal, so these cheap comparisons come first.
     """
     name, principal = wanted.resource_name, wanted.principal
     if name is not None and wanted.pattern_type != PatternType.MATCH:

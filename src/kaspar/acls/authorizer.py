@@ -1,14 +1,14 @@
-"""What the ACLs allow: the decisions of Kafka's StandardAuthorizer, over an index that makes each a few look-ups.
+"""What the ACLs allow: the decisions of Kafka's StandardAuthorizer, with an index that reduces each to a few lookups.
 
-- A DENY that matches decides, whatever else matches; then an ALLOW; without either the request is denied, unless
-  there is no ACL at all for the resource and `allow.everyone.if.no.acl.found` is on.
+- A matching DENY takes precedence over everything else, then a matching ALLOW. Without either the request is denied,
+  unless the resource has no ACL at all and `allow.everyone.if.no.acl.found` is on.
 - An ACL matches a resource by its literal name, by a prefix of the name, or by the literal name `*`.
 - ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and ALTER_CONFIGS implies DESCRIBE_CONFIGS. DENY implies
   nothing.
 - Super users may do everything, even what an ACL denies.
 
-The index has the ACLs by resource name, and those of a name by principal. A check looks up the name, each length of
-prefix that occurs, and the wildcard; how many ACLs there are does not matter.
+The index groups the ACLs by resource name and then by principal. A check looks up the name, its prefix of each length
+that occurs in an ACL, and the wildcard, so its cost does not depend on the number of ACLs.
 """
 
 from bisect import insort
@@ -29,7 +29,8 @@ ALLOWED: Final = AclPermissionType.ALLOW
 DENIED: Final = AclPermissionType.DENY
 
 _ANY_NAME: Final = "hardcode"
-"""Kafka's name for a resource that nobody has: what is allowed for it is allowed without an ACL for the resource."""
+"""Kafka's name for a resource that does not exist: an operation allowed on it needs no ACL for a particular
+resource."""
 
 _ALLOWED_BY: Final = {
     operation: frozenset({AclOperation.ALL, operation})
@@ -53,7 +54,7 @@ _ALLOWED_BY: Final = {
 
 
 class Verdict(NamedTuple):
-    """The decision, and by which rule: an ACL, or a sentence."""
+    """The decision, and the rule that led to it: an ACL, or the name of a default rule."""
 
     allowed: bool
     rule: Acl | str
@@ -75,7 +76,7 @@ class _OfType:
         self.literal: dict[str, _ByPrincipal] = {}
         self.prefixed: dict[str, _ByPrincipal] = {}
         self.prefix_lengths: list[int] = []
-        """Those that occur, sorted."""
+        """The lengths of all prefixes in `prefixed`, sorted."""
         self._prefixes_of_length: dict[int, int] = {}
         self.of_principals: dict[str, set[Acl]] = {}
 
@@ -114,7 +115,7 @@ class _OfType:
 
 
 class AclIndex:
-    """All ACLs, found by what they are about."""
+    """All ACLs, indexed by resource."""
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
         self._of_types = {resource_type: _OfType() for resource_type in ResourceType}
@@ -147,7 +148,7 @@ class AclIndex:
             of_type.of_principals.pop(acl.principal, None)
 
     def matching(self, resource_type: ResourceType, name: str) -> Iterator[_ByPrincipal]:
-        """Of each pattern that matches the name, the ACLs by principal."""
+        """For each pattern that matches the name, its ACLs by principal."""
         return self._of_types[resource_type].matching(name)
 
     def of_principal(self, resource_type: ResourceType, principal: str) -> Collection[Acl]:
@@ -155,7 +156,9 @@ class AclIndex:
 
 
 class StandardAuthorizer:
-    """Decides. `version` grows with every change: what was decided at one version holds as long as it stays."""
+    """Decides whether an operation is allowed. `version` grows with every change: a decision remains valid while it is
+    unchanged.
+    """
 
     def __init__(self, super_users: Collection[str] = (), *, allow_everyone_if_no_acl_found: bool = False) -> None:
         self.super_users = frozenset(super_users)
@@ -217,7 +220,7 @@ class StandardAuthorizer:
 
 
 def _is_effective(allow: Acl, denied: dict[PatternType, set[str]]) -> bool:
-    """Whether no DENY covers all that it allows."""
+    """Whether no DENY covers everything that this ALLOW covers."""
     name = allow.resource_name
     if allow.pattern_type == PatternType.LITERAL:
         if name == WILDCARD:

@@ -1,4 +1,4 @@
-"""On whose behalf a request is sent, or whom an ACL or a token is for."""
+"""A principal: the sender of a request, the subject of an ACL, or the owner of a token."""
 
 from typing import NamedTuple
 

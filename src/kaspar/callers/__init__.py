@@ -1,1 +1,1 @@
-"""Callers of HTTP services as Kafka clients: identities that are passed on to brokers, clients and sessions of each."""
+"""Callers of HTTP services as Kafka clients: the identities that brokers see, and the clients and sessions of each."""

@@ -1,4 +1,4 @@
-"""Creates a service's Kafka clients: librdkafka's for records, the wire client for administration."""
+"""Creates the Kafka clients of a service: librdkafka's for records, the wire client for administration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 _PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "linger.ms": "0"}
-"""Java's producers have 32 MiB, librdkafka's would take 1 GiB. A request brings its records together, so to linger
-would only make it slower."""
+"""Java's producers have 32 MiB, librdkafka's default is 1 GiB. A request already contains a batch of records, so
+lingering would only add latency."""
 _QUEUED_KIB: Final = 8192
-"""Of each consumer, of which there are many. librdkafka's default is 64 MiB."""
+"""Per consumer. There are many, and librdkafka's default is 64 MiB."""
 
 OnError = Callable[["KafkaError"], None]
 
 
 class ClientProperties(Protocol):
-    """The properties of each kind of client, with the names of Java's. They may hold secrets."""
+    """The properties of each kind of client, under the names that Java's clients use. They may contain secrets."""
 
     @property
     def producer(self) -> Mapping[str, str]: ...
@@ -40,11 +40,11 @@ class ClientProperties(Protocol):
 
 
 class KafkaClients:
-    """Raises InvalidSetting with a sentence if the properties cannot be used, so that the start fails rather than the
-    first request."""
+    """Creates clients. The constructor raises InvalidSetting if the properties are invalid, so that startup fails
+    rather than the first request."""
 
     def __init__(self, properties: ClientProperties, *, client_id: str, propagate: bool) -> None:
-        """`client_id` is what clients call themselves that are given no name. `propagate`: they have the identities of
+        """`client_id` is used by clients whose properties set none. `propagate`: clients log in with the identities of
         callers."""
         self._properties = properties
         self._client_id = {"client.id": client_id}
@@ -63,7 +63,7 @@ class KafkaClients:
             ) from None
 
     def new_producer(self, identity: Identity, on_error: OnError) -> "tuple[Producer, int]":
-        """The producer, and the largest record that it accepts."""
+        """The producer, and the largest record in bytes that it accepts."""
         from confluent_kafka import Producer
 
         settings = self._producer_settings(identity).settings
@@ -76,7 +76,7 @@ class KafkaClients:
         from confluent_kafka import Consumer
 
         settings = self._consumer_settings(identity, properties).settings
-        # Offsets are stored when a response takes the records, not when librdkafka hands them over.
+        # Offsets are stored when records go into a response, not when librdkafka delivers them.
         settings |= {"enable.auto.offset.store": False, "enable.partition.eof": False}
         settings.setdefault("queued.max.messages.kbytes", _QUEUED_KIB)
         return Consumer({**settings, **_common(identity, on_error)})
@@ -106,7 +106,7 @@ class KafkaClients:
 
 @dataclass(frozen=True, slots=True)
 class _TokenSecurity(ClientSecurity):
-    """Authenticates with a caller's token."""
+    """Authenticates with the token of a caller."""
 
     token: str = field(default="", repr=False)
 
@@ -116,7 +116,7 @@ class _TokenSecurity(ClientSecurity):
 
 
 def _common(identity: Identity, on_error: OnError) -> dict[str, object]:
-    common: dict[str, object] = {"log_level": 0, "error_cb": on_error}  # what librdkafka logs, it also reports
+    common: dict[str, object] = {"log_level": 0, "error_cb": on_error}  # librdkafka also reports what it logs
     if identity.token is not None:
         common["oauth_cb"] = identity.token_source()
     return common

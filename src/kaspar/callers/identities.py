@@ -1,4 +1,4 @@
-"""Identities that a service's Kafka clients log in with: the service's own, or that of a request's caller."""
+"""The identities that a service's Kafka clients log in with: the service's own, or that of the caller of a request."""
 
 import base64
 import json
@@ -22,23 +22,23 @@ _MECHANISMS: Final = {
 _UNKNOWN_LIFETIME_S: Final = 3600.0
 
 Token = tuple[str, float, str, dict[str, str]]
-"""What librdkafka wants of a token: its text, when it expires, whose it is, and SASL extensions."""
+"""What librdkafka's `oauth_cb` returns: the token, its expiry time, the principal's name, and the SASL extensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The key of pooled clients. The service's own identity has no scheme."""
+    """An identity to log in with; pooled clients are keyed by it. The service's own identity has no scheme."""
 
     name: str | None = None
     scheme: Scheme | None = None
     credentials: str = field(default="", repr=False)
 
     def properties(self, base: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties of a client that logs in so; `base` are those of the service."""
+        """The properties of a client that logs in with this identity. `base` are the properties of the service."""
         if self.scheme is None:
             return base
         if self.scheme is Scheme.BEARER:
-            # Clients take the token from `token` and `token_source`; the login module must name somebody.
+            # Clients take the token from `token` and `token_source`, but the login module requires a name.
             jaas = f'{_OAUTH_MODULE} required unsecuredLoginStringClaim_sub="{_quoted(self.name or "caller")}";'
             return {**base, "sasl.mechanism": OAUTHBEARER, "sasl.jaas.config": jaas}
         mechanism = mechanism_of_basic(base)
@@ -63,11 +63,11 @@ class Identity:
 
 SERVICE: Final = Identity()
 EXAMPLE: Final = Identity("caller", Scheme.BASIC, "secret")
-"""To check properties before there is a caller."""
+"""Used to check properties before the first caller arrives."""
 
 
 class NoCredentials(KasparError):
-    """A caller has authenticated in a way that cannot be propagated to a broker."""
+    """The caller authenticated in a way that cannot be propagated to a broker."""
 
 
 def identity_of(caller: Caller, *, propagate: bool) -> Identity:
@@ -80,14 +80,14 @@ def identity_of(caller: Caller, *, propagate: bool) -> Identity:
 
 
 def check_propagation(properties: Mapping[str, str]) -> None:
-    """Whether callers can log in with these properties of the service. Raises InvalidSetting."""
+    """Check that callers can log in with these properties of the service. Raises InvalidSetting."""
     if not properties.get("security.protocol", "").strip().upper().startswith("SASL_"):
         raise InvalidSetting("kaspar.propagate.identity=true needs client.security.protocol=SASL_SSL or SASL_PLAINTEXT")
     mechanism_of_basic(properties)
 
 
 def mechanism_of_basic(properties: Mapping[str, str]) -> str:
-    """By which a name and a password are passed on."""
+    """The SASL mechanism for callers that authenticate with a name and a password."""
     mechanism = properties.get("sasl.mechanism", PLAIN).strip()
     if mechanism == OAUTHBEARER:
         return PLAIN
@@ -105,7 +105,7 @@ def _quoted(text: str) -> str:
 
 
 def _expiry(token: str) -> float | None:
-    """When a JWT expires; None for a token of another kind. Brokers check it."""
+    """The expiry time of a JWT, unverified; None for any other kind of token. Brokers verify the token."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,7 +1,7 @@
-"""What a caller may do with the cluster, by the broker's authorizer.
+"""What a caller may do with the cluster, as decided by the broker's authorizer.
 
-Pipelines, findings and the monitor's observations are not Kafka resources. Whether a caller may see and change them
-follows from the caller's rights on the cluster.
+Pipelines, findings and the monitor's observations are not Kafka resources. Access to them is decided by the caller's
+permissions on the cluster.
 """
 
 from kaspar.acls.acl import AclOperation
@@ -11,7 +11,9 @@ from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, De
 
 
 def cluster_operations(admin: Admin) -> frozenset[AclOperation]:
-    """All of them if the cluster has no authorizer (KIP-430). Raises Refused."""
+    """The operations that the session's principal may perform on the cluster (KIP-430): all of them if the cluster has
+    no authorizer. Raises Refused.
+    """
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     response = admin.ask_any("describeCluster", request, DescribeClusterResponse)
     refuse(response.error_code, response.error_message)
@@ -20,7 +22,7 @@ def cluster_operations(admin: Admin) -> frozenset[AclOperation]:
 
 
 def require_cluster(admin: Admin, operation: AclOperation, what: str) -> None:
-    """Raises Refused with a sentence: `what` is not permitted."""
+    """Raise Refused unless the operation on the cluster is permitted. `what` is the subject of the error message."""
     if operation not in cluster_operations(admin):
         name = operation.name.replace("_", " ").title().replace(" ", "")
         raise Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{what} needs {name} permission on the cluster.")

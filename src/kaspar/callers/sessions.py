@@ -1,8 +1,8 @@
-"""Administrative calls of requests, made in threads, with the identity of the caller.
+"""Administrative calls on behalf of requests, made in threads, with the identity of the caller.
 
     description = await sessions.call(identity, lambda admin: describe_topics(admin, [name]))
 
-A session serves one call at a time. Idle ones are kept, a few for each identity, so that a call needs no new
+A session serves one call at a time. A few idle sessions are kept for each identity, so that most calls need no new
 connection.
 """
 
@@ -28,8 +28,8 @@ class AdminSessions:
     def __init__(
         self, clients: KafkaClients, *, identities: int, final: tuple[type[Exception], ...] = (), name: str
     ) -> None:
-        """Idle sessions are kept for at most so many identities. After Refused, and after errors that are `final`, a
-        session can be used again; any other closes it. `name` is that of the threads."""
+        """`identities` is the number of identities for which idle sessions are kept. A session is reused after Refused
+        and after the errors in `final`; any other error closes it. `name` is the prefix of thread names."""
         self._clients = clients
         self._identities = identities
         self._final: tuple[type[Exception], ...] = (Refused, *final)
@@ -39,7 +39,7 @@ class AdminSessions:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
 
     async def call(self, identity: Identity, function: Callable[[Admin], _Result]) -> _Result:
-        """What the function returns. Raises what it raises."""
+        """Call the function with a session in a thread. Returns what it returns, and raises what it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, identity, function)
 
     def _call(self, identity: Identity, function: Callable[[Admin], _Result]) -> _Result:
@@ -73,7 +73,7 @@ class AdminSessions:
             each.close()
 
     async def close(self) -> None:
-        """Waits for calls under way."""
+        """Close idle sessions, and wait for calls in progress."""
         with self._lock:
             self._is_closed = True
             closing = [session for sessions in self._idle.values() for session in sessions]

@@ -1,4 +1,6 @@
-"""Settings of services whose callers may reach brokers with identities of their own; properties of their clients."""
+"""Settings of services that may log in to brokers with the identities of their callers, and the properties of their
+clients.
+"""
 
 from collections.abc import Collection, Mapping
 
@@ -27,8 +29,8 @@ class IdentitySettings(Settings):
 
 
 def properties_behind(values: Mapping[str, str], *prefixes: str, declared: Collection[str]) -> dict[str, str]:
-    """The properties of a client, behind prefixes of which the last takes precedence; without the `declared` settings
-    of the service itself."""
+    """The client properties behind these prefixes. The last prefix takes precedence. Names in `declared` are settings
+    of the service itself, and are left out."""
     return {
         name.removeprefix(prefix): value
         for prefix in prefixes
@@ -38,5 +40,7 @@ def properties_behind(values: Mapping[str, str], *prefixes: str, declared: Colle
 
 
 def without_protocols(servers: str) -> str:
-    """Confluent's services take `PLAINTEXT://host:9092`; the protocol is that of `client.security.protocol`."""
+    """Removes the protocols of `PLAINTEXT://host:9092`, which Confluent's services accept: `client.security.protocol`
+    decides the protocol.
+    """
     return ",".join(each.strip().rpartition("://")[2] for each in servers.split(","))

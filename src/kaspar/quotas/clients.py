@@ -1,7 +1,7 @@
-"""What each client uses, and for how long it is throttled: Kafka's ClientQuotaManager for one kind of quota.
+"""The usage of each client, and how long it is throttled: Kafka's ClientQuotaManager for one kind of quota.
 
-Clients are told apart by user and client id. Those to whom the same quota applies together (all client ids of a user,
-say) share one `Usage`. Nothing is counted while no quota of the kind is set.
+Clients are distinguished by user and client id. Clients that share a quota (all client ids of a user, for example)
+share one `Usage`. Nothing is counted while no quota of the kind is set.
 """
 
 import math
@@ -12,16 +12,17 @@ from kaspar.quotas.entities import Applied, QuotaEntity, QuotasByEntity, applied
 from kaspar.quotas.rates import Rate, TokenBucket, Windows
 
 EXPIRY_MS: Final = 60 * 60 * 1000
-"""The usage of clients that sent nothing for so long is forgotten (INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS)."""
+"""After this time without a request, a client's usage is forgotten (INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS)."""
 MAX_CLIENTS: Final = 20_000
-"""Client ids are chosen by clients. Beyond so many, those that were silent for longest are forgotten."""
+"""A bound, because clients choose their client ids. Beyond it, the usage of the clients idle for longest is
+forgotten."""
 RECORD_EVERY_MS: Final = 10
 _EXPIRE_EVERY_MS: Final = 10 * 60 * 1000
 _AVERAGE_WINDOWS: Final = Windows(2, 30_000)  # metrics.num.samples and metrics.sample.window.ms
 
 
 class _Average:
-    """Of the numbers of the last 30 to 60 seconds, for the metrics."""
+    """The average of the values recorded in the last 30 to 60 seconds, for the metrics."""
 
     __slots__ = ("_count", "_sum")
 
@@ -39,7 +40,7 @@ class _Average:
 
 
 class UsageReading(NamedTuple):
-    """What the metrics show of those who share a quota. `tokens` of mutations only."""
+    """The metrics of the clients that share a quota. `tokens` is set for mutation quotas only."""
 
     user: str
     client_id: str
@@ -49,7 +50,9 @@ class UsageReading(NamedTuple):
 
 
 class _Shared:
-    """Common to every kind of usage. `limit` is None for clients without a quota: they are counted for the metrics."""
+    """The common part of all kinds of usage. `limit` is None for clients without a quota, whose usage is counted only
+    for the metrics.
+    """
 
     __slots__ = ("_throttle_time", "client_id", "limit", "rate", "user")
 
@@ -65,7 +68,7 @@ class _Shared:
         return self.rate.last_ms
 
     def throttled(self, throttle_time_ms: int, now_ms: int) -> None:
-        """Its clients are throttled for so long: for the metrics."""
+        """Record for the metrics that these clients are throttled."""
         if self._throttle_time is None:
             self._throttle_time = _Average(now_ms)
         self._throttle_time.record(throttle_time_ms, now_ms)
@@ -77,10 +80,10 @@ class _Shared:
 
 
 class Usage(_Shared):
-    """Bytes or time per second.
+    """Usage in bytes or time per second.
 
-    Every request counts, so counting one must cost next to nothing. As long as the limit cannot be reached, whatever
-    the time, amounts are only added up, and recorded every RECORD_EVERY_MS at most and with the end of a sample.
+    Every request is counted, so counting must be cheap. While the limit cannot be reached, amounts are only added up,
+    and are recorded at the latest after RECORD_EVERY_MS or at the end of a sample.
     """
 
     __slots__ = ("_always_allowed", "_record_at_ms", "_room", "_unrecorded")
@@ -95,10 +98,10 @@ class Usage(_Shared):
         self.limit = limit
         self._always_allowed = math.inf if limit is None else self.rate.always_allowed(limit)
         self._room = self._always_allowed - self.rate.counted
-        """How much may be unrecorded."""
+        """The largest amount that may stay unrecorded."""
 
     def use(self, amount: float, now_ms: float) -> int:
-        """Its clients use so much: for how long they are throttled."""
+        """Count an amount. Returns how long the client is throttled."""
         unrecorded = self._unrecorded + amount
         if unrecorded <= self._room and now_ms < self._record_at_ms:
             self._unrecorded = unrecorded
@@ -114,7 +117,7 @@ class Usage(_Shared):
         return 0 if self._room >= 0 or self.limit is None else rate.throttle_time_ms(self.limit, now_ms)
 
     def _record_rest(self, now_ms: int) -> None:
-        """What is unrecorded was used in the current sample."""
+        """Record the unrecorded amount in the current sample, during which it was used."""
         if self._unrecorded:
             self.rate.record(self._unrecorded, min(now_ms, self._record_at_ms - 1))
             self._room -= self._unrecorded
@@ -132,7 +135,7 @@ class Usage(_Shared):
 
 
 class MutationUsage(_Shared):
-    """Partitions that are created and deleted (KIP-599)."""
+    """Usage in partitions created and deleted (KIP-599)."""
 
     __slots__ = ("_bucket", "_windows")
 
@@ -146,8 +149,8 @@ class MutationUsage(_Shared):
         self.limit = limit
 
     def take(self, amount: float, now_ms: int, *, strict: bool) -> int:
-        """For how long the client is throttled. Strict: while the bucket is exhausted nothing is taken, and a time
-        above 0 means that. Otherwise it is taken in any case.
+        """Count an amount. Returns how long the client is throttled. Strict: while the bucket is exhausted nothing is
+        taken, which a time above 0 indicates. Otherwise the amount is always taken.
         """
         if self.limit is None:
             self.rate.record(amount, now_ms)
@@ -178,7 +181,7 @@ U = TypeVar("U", bound=_Kind)
 
 
 class ClientQuotas(Generic[U]):
-    """The usage of all clients, by the quotas of one kind (`key`)."""
+    """The usage of all clients under one kind of quota (`key`)."""
 
     def __init__(self, key: str, new_usage: Callable[[Applied, Windows, int], U]) -> None:
         self.key = key
@@ -188,12 +191,12 @@ class ClientQuotas(Generic[U]):
         self._new_usage = new_usage
         self._limits: dict[QuotaEntity, float] = {}
         self.by_client: dict[tuple[str, str | None], U] = {}
-        """The usage of clients seen lately, by user and client id; others are found by `find`."""
+        """The usage of recently seen clients, by user and client id. `find` adds the others."""
         self._shared: dict[tuple[str, str], U] = {}
         self._expire_at_ms = 0
 
     def update(self, quotas: QuotasByEntity, windows: Windows) -> None:
-        """Quotas or settings have changed. What clients have used counts against their new quotas."""
+        """Apply changed quotas or settings. Past usage counts against the new quotas."""
         limits = {entity: limits[self.key] for entity, limits in quotas.items() if self.key in limits}
         if windows != self.windows or not limits:
             self._shared.clear()
@@ -203,7 +206,7 @@ class ClientQuotas(Generic[U]):
         self.enabled = bool(limits)
 
     def usage(self, user: str, client_id: str | None, now_ms: int) -> U:
-        """Only while `enabled`."""
+        """The usage of this client. Call it only while `enabled`."""
         return self.by_client.get((user, client_id)) or self.find(user, client_id, now_ms)
 
     def find(self, user: str, client_id: str | None, now_ms: int) -> U:
@@ -231,7 +234,7 @@ class ClientQuotas(Generic[U]):
         self.by_client.clear()
 
     def readings(self, now_ms: int) -> Iterable[UsageReading]:
-        """For the metrics page, in its own thread."""
+        """For the metrics page, from its own thread."""
         for usage in list(self._shared.values()):
             yield usage.reading(now_ms)
 

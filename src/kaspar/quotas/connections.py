@@ -1,8 +1,8 @@
-"""How fast new connections are accepted (KIP-612): by the whole broker, by each listener, by each address.
+"""How fast new connections are accepted (KIP-612): by the whole broker, by each listener, from each address.
 
-Kafka's ConnectionQuotas: over the rate of the broker or of a listener nothing is accepted for a while; a connection of
-an address over its rate is accepted and closed after the throttle time, so that its client does not come back at once.
-An address's connection that is refused is not counted.
+Kafka's ConnectionQuotas: above the rate of the broker or of a listener, accepting pauses. A connection above the rate
+of its address is accepted and closed after the throttle time, so that its client does not reconnect at once. Such a
+connection does not count towards the rate of the address.
 """
 
 import functools
@@ -15,7 +15,7 @@ from kaspar.quotas.rates import Rate, Windows
 
 UNLIMITED: Final = (1 << 31) - 1
 MAX_ADDRESSES: Final = 20_000
-"""Beyond so many, what was counted of all addresses is forgotten."""
+"""Beyond this number, the counts of all addresses are forgotten."""
 
 
 class ConnectionRates:
@@ -29,7 +29,7 @@ class ConnectionRates:
         self._ip_rates: dict[str, Rate] = {}
 
     def configure(self, windows: Windows, limit: int, listener_limits: Mapping[str, int]) -> None:
-        """`max.connection.creation.rate` of the broker, and of those listeners that have their own."""
+        """Apply `max.connection.creation.rate`: the broker's, and that of each listener that has its own."""
         if windows != self._windows:
             self._windows = windows
             self._broker_rate = None
@@ -39,7 +39,7 @@ class ConnectionRates:
         self._listener_limits = listener_limits
 
     def update(self, quotas: QuotasByEntity) -> None:
-        """The quotas of addresses have changed."""
+        """Apply changed quotas of addresses."""
         self._ip_limits = {
             plain_address(entity.ip) if entity.ip else DEFAULT: limits[CONNECTION_CREATION_RATE]
             for entity, limits in quotas.items()
@@ -53,8 +53,8 @@ class ConnectionRates:
         return self._windows.size_ms
 
     def pause_ms(self, listener: str, now_ms: int, *, between_brokers: bool = False) -> int:
-        """A connection was accepted: for how long no other is, on this listener. What brokers use among themselves is
-        not held back by the rate of the whole broker.
+        """Count an accepted connection. Returns how long this listener accepts no other. The broker's rate does not
+        delay connections between brokers.
         """
         pauses = [0]
         limit = self._listener_limits.get(listener, UNLIMITED)
@@ -73,8 +73,8 @@ class ConnectionRates:
         return min(max(pauses), self._max_throttle_ms)
 
     def refused_for_ms(self, ip: str, now_ms: int) -> int:
-        """An address has connected. If that is more often than it may: for how long the connection is kept before it is
-        closed.
+        """Count a connection from this address. If the address exceeds its rate, returns how long to keep the
+        connection open before closing it, otherwise 0.
         """
         if not self._ip_limits:
             return 0
@@ -96,8 +96,8 @@ class ConnectionRates:
 
 @functools.lru_cache(maxsize=4096)
 def plain_address(text: str) -> str:
-    """One text for each address: an IPv4 address that comes over an IPv6 socket is the same address. A text that is not
-    an address stays as it is.
+    """A unique form of each address: an IPv4 address on an IPv6 socket is the same as the plain one. A text that is not
+    an address is returned unchanged.
     """
     try:
         address = ipaddress.ip_address(text)

@@ -1,10 +1,13 @@
-"""Whom a quota is for, what it limits, and which of several applies (KIP-13, KIP-55, KIP-124, KIP-599, KIP-612)."""
+"""The entities that have quotas, what a quota limits, and which of several quotas applies (KIP-13, KIP-55, KIP-124,
+KIP-599, KIP-612).
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 DEFAULT: Final = ""
-"""In place of a name: everybody who has no quota of their own. Names are never empty."""
+"""Stands for a name in the default quota, which applies to every entity without a quota of its own. Names are never
+empty."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -18,27 +21,27 @@ CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 
 
 class QuotaEntity(NamedTuple):
-    """Whom a quota is for: each part a name, DEFAULT, or None where the entity does not have it."""
+    """The entity that a quota applies to. Each part is a name, DEFAULT, or None if the entity does not have it."""
 
     user: str | None = None
     client_id: str | None = None
     ip: str | None = None
 
     def parts(self) -> Iterator[tuple[str, str | None]]:
-        """The types that it has, with their names as the protocol has them: None for the default. In Kafka's order."""
+        """The entity's types and names as in the protocol, where None is the default. In Kafka's order."""
         for kind, name in ((CLIENT_ID, self.client_id), (USER, self.user), (IP, self.ip)):
             if name is not None:
                 yield kind, name or None
 
 
 Limits: TypeAlias = Mapping[str, float]
-"""The values of an entity, by what they limit."""
+"""The quota values of an entity, by quota name."""
 QuotasByEntity: TypeAlias = Mapping[QuotaEntity, Limits]
 
 
 class Applied(NamedTuple):
-    """The quota that applies to a client, and who shares it: all clients with the same `user` and `client_id`, where an
-    empty one stands for any.
+    """The quota that applies to a client, and the clients that share it: all with the same `user` and `client_id`,
+    where an empty value stands for any.
     """
 
     user: str
@@ -47,8 +50,8 @@ class Applied(NamedTuple):
 
 
 def applied_to(limits: Mapping[QuotaEntity, float], user: str, client_id: str) -> Applied:
-    """The most specific quota counts. The order of precedence is that of Kafka's ClientQuotaManager. A client that does
-    not say its client id has no quota for one, not even the default's.
+    """The most specific quota of a client, in the order of precedence of Kafka's ClientQuotaManager. A client without a
+    client id has no client-id quota, not even the default one.
     """
     for owner, clients in ((user, True), (user, False), (DEFAULT, True), (DEFAULT, False)):
         if clients and client_id:

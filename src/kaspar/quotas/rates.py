@@ -14,7 +14,7 @@ class Windows(NamedTuple):
 
     @property
     def span_s(self) -> float:
-        """How long all samples last."""
+        """The duration of all samples together."""
         return self.samples * self.size_ms / 1000
 
 
@@ -30,11 +30,11 @@ class _Sample:
 
 
 class Rate:
-    """An amount per second, over the last samples: Kafka's Rate over SampledStat.
+    """An amount per second over the last samples: Kafka's Rate over SampledStat.
 
-    Samples that began before the span and have something in it are kept whole, and there is one sample more than
-    configured for that. Where fewer samples have passed than configured, the missing ones count as empty. What Kafka
-    computes by going through all samples each time (their sum, the oldest of them) is kept up to date here.
+    A sample that began before the span is kept whole if anything was recorded in it within the span. For that there is
+    one sample more than configured. If fewer samples have passed than configured, the missing ones count as empty.
+    Kafka goes through all samples each time to compute their sum and the oldest of them; here both are kept up to date.
     """
 
     __slots__ = ("_due_ms", "_oldest_ms", "_position", "_samples", "_windows", "counted", "current", "size_ms")
@@ -46,14 +46,14 @@ class Rate:
         self._position = 0
         self._samples = [self.current]
         self.counted = 0.0
-        """In all samples, maybe with some that are obsolete."""
+        """The sum of all samples, possibly including obsolete ones."""
         self._oldest_ms = now_ms
         self._due_ms = now_ms + windows.samples * windows.size_ms
-        """No sample is obsolete before."""
+        """No sample is obsolete before this time."""
 
     @property
     def last_ms(self) -> int:
-        """When something was recorded last."""
+        """The time of the last record."""
         return self.current.last_ms
 
     def record(self, amount: float, now_ms: int) -> None:
@@ -65,13 +65,13 @@ class Rate:
         self.counted += amount
 
     def always_allowed(self, limit: float) -> float:
-        """As long as no more than this is counted the rate is below the limit, whatever the time: the rate is never
-        computed over less than all samples but one.
+        """While `counted` does not exceed this amount the rate stays within the limit at any time, because the rate is
+        always computed over at least all samples but one.
         """
         return limit * (self._windows.samples - 1) * self.size_ms / 1000
 
     def advance(self, now_ms: int) -> _Sample:
-        """The current sample is full: the next one."""
+        """Start the next sample, because the current one is full."""
         samples = self._samples
         self._position = (self._position + 1) % (self._windows.samples + 1)
         if self._position == len(samples):
@@ -88,7 +88,7 @@ class Rate:
         self._due_ms = min(sample.last_ms for sample in self._samples) + self._windows.samples * self._windows.size_ms
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """The time that the rate is computed over."""
+        """The duration that the rate is computed over."""
         count, size_ms = self._windows
         if now_ms >= self._due_ms:
             for sample in self._samples:
@@ -103,12 +103,12 @@ class Rate:
         return max(elapsed_ms + missing * size_ms if missing > 0 else elapsed_ms, 1)
 
     def per_second(self, now_ms: int) -> float:
-        elapsed_ms = self.elapsed_ms(now_ms)  # first, since it drops what is obsolete
+        elapsed_ms = self.elapsed_ms(now_ms)  # first, because it drops obsolete samples
         return self.counted * 1000 / elapsed_ms
 
     def observed(self, now_ms: int, unrecorded: float = 0.0, used_ms: int = 0) -> float:
-        """What `per_second` says. It changes nothing, so that the metrics page may ask from another thread.
-        `unrecorded` was used at `used_ms`, in addition.
+        """The value of `per_second`, without side effects, so that the metrics page may call it from another thread.
+        `unrecorded` is an additional amount, used at `used_ms`.
         """
         samples, size_ms = self._windows
         recent = [each for each in tuple(self._samples) if now_ms - each.last_ms < samples * size_ms]
@@ -119,8 +119,8 @@ class Rate:
         return counted * 1000 / self._at_least_all_but_one(elapsed_ms)
 
     def throttle_time_ms(self, limit: float, now_ms: int) -> int:
-        """How long it takes, without anything new, until the rate is at the limit: Kafka's QuotaUtils.throttleTime. 0
-        if it is not above the limit.
+        """How long it takes, without further usage, until the rate falls to the limit: Kafka's QuotaUtils.throttleTime.
+        0 if the rate is not above the limit.
         """
         elapsed_ms = self.elapsed_ms(now_ms)
         rate = self.counted * 1000 / elapsed_ms
@@ -130,8 +130,8 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come back at the rate of the limit, up to a whole span's: Kafka's TokenBucket (KIP-599). It is
-    exhausted while it has less than none.
+    """A bucket refilled at the rate of the limit, up to one whole span's tokens: Kafka's TokenBucket (KIP-599). It is
+    exhausted while the number of tokens is negative.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_windows")
@@ -155,7 +155,7 @@ class TokenBucket:
         return self._tokens
 
     def observed(self, limit: float, now_ms: int) -> float:
-        """What `tokens` says. It changes nothing, as `Rate.observed`."""
+        """The value of `tokens`, without side effects, like `Rate.observed`."""
         return min(self._tokens + limit * (now_ms - self._updated_ms) / 1000, self._windows.span_s * limit)
 
     def throttle_time_ms(self, limit: float, now_ms: int) -> int:
@@ -164,5 +164,5 @@ class TokenBucket:
 
 
 def _rounded(number: float) -> int:
-    """As Java's Math.round does: halves go up."""
+    """Round halves up, as Java's Math.round does."""
     return math.floor(number + 0.5)

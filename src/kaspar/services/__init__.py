@@ -1,1 +1,1 @@
-"""One process that hosts the HTTP services: the registry and the REST proxy."""
+"""One process that hosts the HTTP services: schema registry, REST proxy, monitor and console."""

@@ -1,4 +1,4 @@
-"""python -m kaspar.services --registry FILE --rest FILE ...: what `kaspar up` runs beside the brokers."""
+"""python -m kaspar.services --registry FILE --rest FILE ...: the process that `kaspar up` runs beside the brokers."""
 
 import argparse
 import sys

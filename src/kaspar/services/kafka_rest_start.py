@@ -1,4 +1,4 @@
-"""kafka-rest-start: run the REST proxy with the settings of a properties file."""
+"""kafka-rest-start: runs the REST proxy with the settings of a properties file."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Creates the services of one process from their settings. The packages of a service are imported when it is
+"""Creates the services of one process from their settings. A service's packages are imported only when it is
 created."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +9,11 @@ from kaspar.web.hosting import HostedService
 from kaspar.web.settings import WebSettings
 
 Values = Mapping[str, str]
-"""Settings as texts, with Confluent's names where Confluent has them."""
+"""Settings as strings, with Confluent's names where Confluent has them."""
 
 
 def make_services(settings: Mapping[str, Values]) -> Sequence[HostedService]:
-    """By the service's name. Raises KasparError with a sentence."""
+    """Create the services. `settings` are keyed by service name. Raises KasparError."""
     services: dict[str, HostedService] = {}
     for name, values in settings.items():
         check_installed(name)
@@ -28,7 +28,7 @@ def warnings_about(service: HostedService, values: Values) -> list[str]:
 
 
 Made = Mapping[str, HostedService]
-"""What is in the same process already, by name."""
+"""The services that the process already has, by name."""
 
 
 def _make_registry(values: Values, beside: Made) -> HostedService:
@@ -51,7 +51,9 @@ def _make_monitor(values: Values, beside: Made) -> HostedService:
 
 
 def _make_console(values: Values, beside: Made) -> HostedService:
-    """Of a monitor in the same process, it shows what that one sees: the brokers are asked once for both."""
+    """If the monitor runs in the same process, the console shows its observations, so that brokers are queried once for
+    both.
+    """
     from kaspar.console.running import ConsoleServer
     from kaspar.monitor.running import MonitorServer
 

@@ -1,4 +1,4 @@
-"""One process with one or several services, each with the settings of its own file."""
+"""Runs one or several services in one process, each with the settings of its own file."""
 
 import sys
 import time
@@ -22,8 +22,9 @@ def run_files(
     after: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """The exit code. `files` has the settings of each service; None: its defaults. They start when the file `after`
-    exists, and when all of them are served, that is said."""
+    """Run the services until they are stopped, and return the exit code. `files` has the settings file of each service;
+    None stands for the defaults. The services start when the file `after` exists. `say` receives a line for each
+    service when all of them serve."""
     try:
         settings = {name: load_settings(file, overrides) for name, file in files.items()}
         services = make_services(settings)

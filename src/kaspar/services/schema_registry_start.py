@@ -1,4 +1,4 @@
-"""schema-registry-start: run the schema registry with the settings of a properties file."""
+"""schema-registry-start: runs the schema registry with the settings of a properties file."""
 
 import argparse
 import sys

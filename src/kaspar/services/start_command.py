@@ -30,7 +30,7 @@ def start_options(program: str, service: str, title: str) -> argparse.ArgumentPa
 
 
 def start(service: str, file: Path | None, overrides: Sequence[str], *, daemon: bool = False) -> int:
-    """The exit code."""
+    """Run the service, and return the exit code."""
     # Imported here so that --help is fast.
     from kaspar.services.process import run_files
 

@@ -1,4 +1,4 @@
-"""Commands that stop a service on this machine: they send SIGTERM, and return before it has stopped."""
+"""Commands that stop the services on this machine: they send SIGTERM, and return before the services have stopped."""
 
 import argparse
 import sys
@@ -24,7 +24,7 @@ def stop_options(program: str, title: str) -> argparse.ArgumentParser:
 
 
 def is_service(service: str, words: Sequence[str]) -> bool:
-    """Whether a command line, from its program on, is that of a service that was started alone."""
+    """Whether this command line, starting at the program, runs the service in a process of its own."""
     match [Path(word).name for word in words[:2]]:
         case [program, *_] if program in _START[service]:
             return True
@@ -39,7 +39,7 @@ def running(service: str) -> Iterator[int]:
 
 
 def stop(program: str, service: str, title: str) -> int:
-    """The exit code: 0 if something was stopped."""
+    """Stop the service's processes, and return the exit code: 0 if at least one was stopped and none refused."""
     stopped, refused = ask_to_stop(running(service))
     for pid in refused:
         print(f"{program}: the process {pid} belongs to another user", file=sys.stderr)

@@ -1,15 +1,15 @@
-"""How long to wait before a process that has ended by itself is started again."""
+"""How long to wait before restarting a process that has exited."""
 
 from typing import Final
 
 FIRST_DELAY_S: Final = 0.5
 LONGEST_DELAY_S: Final = 30.0
 STABLE_AFTER_S: Final = 30.0
-"""A process that lived this long has ended for another reason than the one before it."""
+"""If a process ran this long, its exit is taken to be unrelated to the one before."""
 
 
 class BackOff:
-    """Doubles from one end to the next, and starts again after a long life."""
+    """The delay doubles with each exit, and is reset after a long run."""
 
     def __init__(self) -> None:
         self._last_delay_s = 0.0

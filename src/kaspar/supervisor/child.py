@@ -1,4 +1,4 @@
-"""A process that runs in the background of this one, and ends when this one ends."""
+"""A child process that runs in the background, and ends when this process ends."""
 
 import contextlib
 import os
@@ -19,18 +19,21 @@ _NOTICED: Final = ("kaspar: ", " ERROR ", " CRITICAL ", "Exception", "Error: ")
 _LARGEST_LOG: Final = 10_000_000
 
 _SPAWNER: Final = ThreadPoolExecutor(1, thread_name_prefix="kaspar-spawner")
-"""For the kernel a child's parent is the thread that has started it. This one lives as long as the process."""
+"""Starts all children: PR_SET_PDEATHSIG fires when the thread that started the child ends, and this thread lives as
+long as the process."""
 
 
 def roll_log(file: Path) -> None:
-    """Keep one earlier log of a limited size. Called when nobody writes to it."""
+    """Roll a large log, keeping one earlier file. Call it only while nothing writes to the log."""
     with contextlib.suppress(OSError):  # a log is not worth a failed start
         if file.stat().st_size > _LARGEST_LOG:
             file.rename(file.with_name(f"{file.name}.1"))
 
 
 class Child:
-    """Can be started again after it has ended. Its output is appended to a file, or to a new one if that is large."""
+    """A process that can be restarted after it has exited. Its output is appended to a file, which is rolled if it is
+    large.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class Child:
         log_file: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`log_file`: where the program writes its log, if not to its output."""
+        """`log_file` is the file to which the program logs, if not its output."""
         self._command = list(command)
         self._output = output
         self.log_file = log_file or output
@@ -48,7 +51,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._logged_before: dict[Path, int] = {}
         self.id: ProcessId | None = None
-        """Of the last process, which may have ended."""
+        """The id of the last process, which may have exited."""
 
     @property
     def is_running(self) -> bool:
@@ -56,7 +59,7 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs, or if it was never started. Negative: the signal that has ended it."""
+        """None while it runs, or if it was never started. If negative, the signal that killed it."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
@@ -75,23 +78,23 @@ class Child:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, **self._environment},
-                    start_new_session=True,  # Ctrl-C is for its parent alone
+                    start_new_session=True,  # Ctrl-C must reach only this process
                 )
         except OSError as problem:
             raise KasparError(f"{self._command[0]} cannot be started: {problem}") from None
 
     def send(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(number)  # not if it has ended
+            self._process.send_signal(number)  # does nothing if it has exited
 
     def pause(self) -> None:
-        """SIGSTOP; returns when all of its threads stand still. Resumed with SIGCONT."""
+        """Send SIGSTOP, and return when all of its threads have stopped. SIGCONT resumes it."""
         if self._process is not None and self.is_running:
             self._process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it has ended within that time."""
+        """Whether it exits within this time."""
         if self._process is not None:
             try:
                 self._process.wait(timeout_s)
@@ -114,7 +117,7 @@ class Child:
         return f"was killed by {known.get(-code, f'signal {-code}')}"
 
     def last_problem(self) -> str | None:
-        """The most telling line that its last run has written: an error if there is one, or the last line."""
+        """The most informative line of the last run's output: the last error, or else the last line."""
         lines = [line.strip() for line in self._written().splitlines() if line.strip() and line[0] not in "\t "]
         telling = [line for line in lines if any(sign in line for sign in _NOTICED)]
         return next(reversed(telling or lines), None)

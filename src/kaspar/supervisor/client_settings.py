@@ -1,4 +1,4 @@
-"""Ready settings for the clients of a secured cluster: Java's, librdkafka's, and the Spark data source. They hold
+"""Ready-made settings for clients of a secured cluster: for Java, librdkafka and the Spark data source. They contain
 passwords.
 """
 
@@ -13,11 +13,11 @@ _LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How one user gets into a cluster."""
+    """What one user needs to connect to a cluster."""
 
     bootstrap_servers: str
     trusted: Path
-    """The certificate of the authority, in PEM."""
+    """The CA certificate, in PEM."""
     mechanism: str
     user: str
     password: str
@@ -46,13 +46,13 @@ class Access:
 
     @property
     def spark(self) -> dict[str, str]:
-        """With the certificate itself: executors need no file."""
+        """Contains the certificate itself, so that executors need no file."""
         options = {f"kafka.{name}": value for name, value in self.java.items()}
         del options["kafka.ssl.truststore.location"]
         return {**options, "kafka.ssl.truststore.certificates": self.trusted.read_text(encoding="ascii")}
 
     def files(self) -> dict[str, str]:
-        """By the file's name. `USER.properties` is for Java."""
+        """The text of each file, by name. `USER.properties` is for Java."""
         spark = msgspec.json.format(msgspec.json.encode(self.spark), indent=1).decode()
         return {
             f"{self.user}.properties": _properties(self.java).replace("\\", "\\\\"),

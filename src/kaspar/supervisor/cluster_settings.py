@@ -1,7 +1,7 @@
-"""Settings that a cluster keeps for all its brokers, and that have to change when the cluster grows.
+"""Settings that the cluster stores for all its brokers, and that have to change when the cluster grows.
 
-With eligible leader replicas (KIP-966) `min.insync.replicas` is such a setting: what the brokers' files say does not
-count any more.
+With eligible leader replicas (KIP-966) `min.insync.replicas` is such a setting: the value in the brokers' files no
+longer has an effect.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ _ALL_BROKERS: Final = ConfigResource(ResourceType.BROKER, "")
 
 
 def keep_min_insync_replicas(contact: Contact, value: str) -> None:
-    """Have the cluster use this value, if it keeps one of its own. Raises Refused."""
+    """Set this value in the cluster, if the cluster stores one. Raises Refused."""
     with Admin(contact.address, security=contact.security) as admin:
         found = describe_configs(admin, [_ALL_BROKERS])[_ALL_BROKERS]
         if isinstance(found, Refused):

@@ -1,7 +1,7 @@
-"""Runs a program that ends when its parent ends, however that ends: python ends_with_parent.py PARENT_PID COMMAND...
+"""Runs a program that ends when its parent ends: python ends_with_parent.py PARENT_PID COMMAND...
 
-A script that becomes the program. The kernel keeps the request when another program is executed, and so Java, which
-cannot make it itself, ends too. It imports nothing of Kaspar, so that it starts in milliseconds.
+This script replaces itself with the program. PR_SET_PDEATHSIG survives execve, so it also works for Java, which cannot
+set it itself. It imports nothing of Kaspar, so that it starts in milliseconds.
 """
 
 import ctypes

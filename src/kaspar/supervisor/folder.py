@@ -31,7 +31,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class RunningMember:
-    """A member's process; None while there is none. `was_ready`: since this process started."""
+    """A member's process, or None if it has none. `was_ready`: since this process started."""
 
     process: ProcessId | None = None
     was_ready: bool = False
@@ -39,16 +39,16 @@ class RunningMember:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The processes of a cluster. Brokers and servers by their ids."""
+    """The processes of a cluster. Brokers and ZooKeeper servers are keyed by id."""
 
     supervisor: ProcessId
     brokers: dict[int, RunningMember]
     zookeepers: dict[int, RunningMember]
     services: RunningMember = RunningMember()
-    """One process has all of them."""
+    """All services run in one process."""
 
     def processes(self) -> list[ProcessId]:
-        """Of all members, brokers first."""
+        """The processes of all members, brokers first."""
         members = [*self.brokers.values(), *self.zookeepers.values(), self.services]
         return [member.process for member in members if member.process is not None]
 
@@ -82,7 +82,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """For the supervisor: there is one at a time. The kernel releases the lock however the process ends."""
+        """Hold the lock that allows only one supervisor. The kernel releases it even if the process is killed."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / _LOCK).open("w")
@@ -100,7 +100,9 @@ class Folder:
             yield
 
     def plan(self) -> ClusterPlan | None:
-        """Of the last start; None if there was none. Raises KasparError if the folder is used by something else."""
+        """The plan of the last start, or None if there was none. Raises KasparError if the folder is used for something
+        else.
+        """
         plan = _read(self._plan_file, ClusterPlan)
         if (
             plan is None
@@ -116,7 +118,7 @@ class Folder:
         _write(self._plan_file, plan)
 
     def running(self) -> Running | None:
-        """As the supervisor wrote it last. If that was killed, its file is still there."""
+        """The state that the supervisor wrote last. The file remains if the supervisor was killed."""
         return _read(self._running_file, Running)
 
     def write_running(self, running: Running) -> None:
@@ -135,7 +137,7 @@ def _read(file: Path, kind: type[_Read]) -> _Read | None:
         raise KasparError(f"{file.parent} is not a folder") from None
     except OSError as problem:
         raise KasparError(f"{file} cannot be read: {problem.strerror}") from None
-    except msgspec.DecodeError:  # or a value of another type, which is one too
+    except msgspec.DecodeError:  # includes msgspec.ValidationError, for a value of another type
         raise KasparError(f"{file} was not written by 'kaspar up': remove it, or choose another --dir") from None
 
 

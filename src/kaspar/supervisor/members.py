@@ -1,4 +1,4 @@
-"""The members of a cluster on one machine: which programs they are, with the files that these read."""
+"""The members of a cluster on one machine: the programs that they run, and the files that these read."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,14 @@ from kaspar.supervisor.service_settings import service_settings
 from kaspar.supervisor.settings import SERVICE_HEAD, broker_settings, check_settings, properties_text
 
 JVM_FLAGS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""A ZooKeeper of a few brokers does little: a fast start and few threads are worth more than throughput."""
+"""The ZooKeeper of a few brokers does little, so a fast start and few threads matter more than throughput."""
 
-_MORE: Final = {"maxClientCnxns": "0"}  # which counts by address, and all brokers have the same
+_MORE: Final = {"maxClientCnxns": "0"}  # no limit, because it applies per address, and all brokers share one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """`problem` asks it why it is not ready; it blocks, and is None if it is."""
+    """`problem` returns why the member is not ready, or None if it is. It blocks."""
 
     name: str
     id: int
@@ -40,9 +40,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How the Java of each ZooKeeper server runs, and more lines for its file."""
+    """The Java options of each ZooKeeper server, and additional lines for its file."""
 
-    heap: str = "1g"  # as `kaspar zookeeper` has it
+    heap: str = "1g"  # like the default of `kaspar zookeeper`
     jvm_flags: Sequence[str] = JVM_FLAGS
     more: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,13 +53,13 @@ class Members:
     brokers: tuple[Member, ...]
     zookeepers: tuple[Member, ...] = ()
     contacts: Mapping[int, Contact] = field(default_factory=dict)
-    """Where and how brokers are reached, by their ids."""
+    """The address of each broker and how to log in to it, by broker id."""
     services: tuple[Member, ...] = ()
-    """None, or one process."""
+    """Empty, or one process."""
 
     @property
     def all(self) -> tuple[Member, ...]:
-        """In the order in which they start."""
+        """All members, in the order in which they are started."""
         return self.zookeepers + self.brokers + self.services
 
     def broker(self, broker_id: int) -> Member:
@@ -78,9 +78,9 @@ def make_members(
     with_metrics: bool = True,
     pipelines: Path | None = None,
 ) -> Members:
-    """Writes their files, and the plan before them: an interrupted first start leaves a folder that the next one takes
-    up. `pipelines` is the folder of those that the console shows, if not the user's own. Raises KasparError with a
-    sentence, before anything is written, if they could not start.
+    """Create the members. Writes the plan and then the members' files, so that a later start can resume an interrupted
+    first start. `pipelines` is the folder of the pipelines that the console shows, if not the user's own. Raises
+    KasparError before anything is written, if the members could not start.
     """
     settings = {
         broker: broker_settings(
@@ -109,7 +109,7 @@ def make_members(
 
 
 def check_java() -> None:
-    """Raises KasparError with a sentence that says how to install what is missing."""
+    """Check that Java and ZooKeeper are installed. Raises KasparError with instructions."""
     from kaspar.spark.running.java import find_java
     from kaspar.zookeeper.server import class_path
 
@@ -121,7 +121,7 @@ def check_java() -> None:
 
 
 def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], contact: Contact | None) -> Member:
-    """Whether it is ready is asked at `contact`, or of its page if that is None."""
+    """`contact` is used to check whether the broker is ready; if it is None, its page /readyz is."""
     own = folder.broker(broker.id)
     file = own / "server.properties"
     _write(file, properties_text(values))
@@ -133,7 +133,9 @@ def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], conta
 
 
 def _services(folder: Folder, plan: ClusterPlan, pipelines: Path | None) -> Member:
-    """One process for all of them. It starts beside the brokers, and waits for what it needs of them."""
+    """One process for all services. It starts together with the brokers, and waits until the brokers provide what it
+    needs.
+    """
     own = folder.services
     command = [sys.executable, "-m", "kaspar.services"]
     for service in plan.services:
@@ -176,7 +178,7 @@ def _zookeeper(folder: Folder, plan: ClusterPlan, server: ZooKeeperPlan, options
 
 
 def _write_secret(file: Path, text: str) -> None:
-    """Readable by its owner only: there may be a password in it."""
+    """Write a file that only its owner can read, because it may contain a password."""
     from kaspar.security.certificate_files import replace
 
     try:

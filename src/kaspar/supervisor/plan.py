@@ -1,7 +1,7 @@
-"""How large a cluster is and where its members listen, and what may change when it is started again.
+"""The size of a cluster, the ports of its members, and what may change when it is started again.
 
-Pure. The plan is kept in the cluster's folder. Clients know the brokers' ports, so these follow from one number; the
-ports of ZooKeeper and of the metrics pages are any free ones, and stay the same while they are free.
+Pure. The plan is stored in the cluster's folder. Clients know the brokers' ports, so these are consecutive from one
+number. The ports of ZooKeeper and of the metrics pages are any free ones, and are kept while they are free.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ class BrokerPlan:
     port: int
     metrics_port: int
     inside_port: int | None = None
-    """Where brokers and the supervisor reach it, if the cluster is secured. Clients use `port`."""
+    """The port for brokers and the supervisor, if the cluster is secured. Clients use `port`."""
 
     @property
     def address(self) -> str:
@@ -43,24 +43,24 @@ class ZooKeeperPlan:
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """An HTTP service, all of which are in one process."""
+    """An HTTP service. All services run in one process."""
 
     name: str
     port: int
     any_port: bool = False
-    """Any free one was asked for: another is taken if this one is used when the cluster is started again."""
+    """Any free port was requested, so another is chosen if this one is in use when the cluster is started again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """Without ZooKeeper it is one broker with the embedded store."""
+    """A plan without ZooKeeper is one broker with the embedded store."""
 
     brokers: tuple[BrokerPlan, ...]
     zookeepers: tuple[ZooKeeperPlan, ...] = ()
     services: tuple[ServicePlan, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Services that are not wanted. One that is neither here nor in `services` was not installed, or did not exist yet
-    when the folder was made: it is started as soon as it can be."""
+    """Services that the user has disabled. A service that is neither here nor in `services` was not installed, or did
+    not exist yet when the folder was created: it is started as soon as possible."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -82,7 +82,7 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Where the brokers listen, and how many members there are: zero ZooKeeper servers for one broker."""
+    """The brokers' ports and the number of members. One broker has zero ZooKeeper servers."""
 
     brokers: int
     port: int
@@ -103,10 +103,10 @@ def size_of(
     zookeepers: int | None = None,
     secure: bool = False,
 ) -> Size:
-    """What to start in a folder. What is not given (None) stays as it was at the `earlier` start there, and what was
-    secured stays so.
+    """The size of the cluster to start in a folder. Arguments that are None keep the value of the `earlier` start, and
+    a secured cluster remains secured.
 
-    Raises KasparError with a sentence where the folder's data do not allow it.
+    Raises KasparError if the data in the folder does not allow the change.
     """
     _check_given(brokers, port, zookeepers)
     if earlier is None:
@@ -161,8 +161,8 @@ def plan_of(
     services: tuple[ServicePlan, ...] = (),
     left_out: tuple[str, ...] = (),
 ) -> ClusterPlan:
-    """With ports for everything. `free_ports` gives the wanted ones that are free, in order, and others in place of
-    those that are not; after them, others without end.
+    """The plan, with ports for all members. `free_ports` yields the wanted ports in order, with a substitute for each
+    that is not free, and then an endless sequence of others.
     """
     wanted = [] if earlier is None else _other_ports(earlier)
     ports = free_ports(wanted)
@@ -177,7 +177,9 @@ def plan_of(
 
 
 def _other_ports(plan: ClusterPlan) -> list[int]:
-    """In the order of `plan_of`: first those of the ZooKeeper servers, whose number does not change."""
+    """The ports that `plan_of` takes from `free_ports`, in its order: first the ZooKeeper servers', whose number does
+    not change.
+    """
     of_zookeeper = [port for each in plan.zookeepers for port in (each.port, each.peer_port, each.election_port)]
     of_brokers = [port for each in plan.brokers for port in (each.metrics_port, each.inside_port)]
     return of_zookeeper + [port for port in of_brokers if port is not None]

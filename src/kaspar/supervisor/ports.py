@@ -1,7 +1,7 @@
-"""Ports of this machine that nothing uses.
+"""Unused ports of this machine.
 
-Not those of the range from which the kernel takes the ports of outgoing connections: while a server is down, a client
-that tries to reach it there may connect to itself, and the server can no longer listen.
+Ports from the kernel's range for outgoing connections are avoided: while a server is down, a client that tries to
+connect to its port there may connect to itself, and the server can then no longer listen.
 """
 
 import itertools
@@ -25,7 +25,7 @@ def is_free(port: int) -> bool:
 
 
 def refuse_used_ports(ports: Sequence[int]) -> None:
-    """Raises KasparError with a sentence if a broker could not listen. The first port is that of broker 1."""
+    """Raise KasparError if a broker cannot listen. The first port is that of broker 1."""
     for number, port in enumerate(ports, 1):
         if problem := _problem_with(port):
             raise KasparError(
@@ -35,7 +35,7 @@ def refuse_used_ports(ports: Sequence[int]) -> None:
 
 
 def refuse_used_service_ports(services: Sequence[ServicePlan]) -> None:
-    """Raises KasparError with a sentence if a service could not listen."""
+    """Raise KasparError if a service cannot listen."""
     for service in services:
         if problem := _problem_with(service.port):
             raise KasparError(
@@ -45,7 +45,7 @@ def refuse_used_service_ports(services: Sequence[ServicePlan]) -> None:
 
 
 def _problem_with(port: int) -> str | None:
-    """Why nothing can listen there now."""
+    """The reason why nothing can listen on this port now, or None."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -56,7 +56,9 @@ def _problem_with(port: int) -> str | None:
 
 
 def free_ports(wanted: Sequence[int] = (), *, reserved: Collection[int] = ()) -> Iterator[int]:
-    """The wanted ports, another one in place of each that is not free, then more without end; never a reserved one."""
+    """The wanted ports, with a substitute for each that is not free, then an endless sequence of others. Never a
+    reserved port.
+    """
     given = set(reserved)
     for port in itertools.chain(wanted, _candidates()):
         chosen = port
@@ -81,7 +83,7 @@ def _candidates() -> Iterator[int]:
 
 
 def _end_of_our_range() -> int:
-    """The first port that outgoing connections use, if that leaves enough below it."""
+    """The first port for outgoing connections, if there are enough ports below it."""
     try:
         first_outgoing = int(_RANGE.read_text().split()[0])
     except (OSError, ValueError, IndexError):

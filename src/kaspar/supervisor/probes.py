@@ -1,4 +1,4 @@
-"""Waiting for members until they are ready, without waiting for one that does not respond."""
+"""Waits until members are ready, without blocking on a member that does not respond."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,9 @@ _PAUSE_S: Final = 0.02
 
 
 class Probes:
-    """Asks members whether they are ready, each in a thread: one that does not respond delays no other."""
+    """Checks whether members are ready, each in its own thread, so that one that does not respond does not delay the
+    others.
+    """
 
     def __init__(self, member_count: int) -> None:
         self._threads = ThreadPoolExecutor(member_count, thread_name_prefix="kaspar-probe")
@@ -21,7 +23,7 @@ class Probes:
         self._problems: dict[Member, str] = {}
 
     def is_ready(self, member: Member) -> bool:
-        """Whether the last probe found it ready. Does not wait: if not, another probe is started."""
+        """Whether the last probe found the member ready. Does not block; if not ready, starts another probe."""
         asked = self._asked.get(member)
         if asked is not None and asked.done():
             del self._asked[member]
@@ -34,12 +36,12 @@ class Probes:
         return False
 
     def forget(self, member: Member) -> None:
-        """Its process has ended: what it is asked now says nothing about the next one."""
+        """Discard the probe of a member whose process has exited: its result does not apply to the next process."""
         self._asked.pop(member, None)
         self._problems.pop(member, None)
 
     def problem_of(self, member: Member) -> str:
-        """Why it was not ready when it was asked last."""
+        """The reason why the last probe found the member not ready."""
         return self._problems.get(member, _NO_RESPONSE)
 
     def close(self) -> None:
@@ -47,7 +49,7 @@ class Probes:
 
 
 def wait_ready(members: Sequence[Member], timeout_s: float) -> None:
-    """Return when all of them are ready. Raises KasparError if one of them ends, or the time is over."""
+    """Return when all members are ready. Raises KasparError if one of them exits, or on timeout."""
     until = time.monotonic() + timeout_s
     waiting = list(members)
     probes = Probes(len(waiting))
@@ -65,7 +67,7 @@ def wait_ready(members: Sequence[Member], timeout_s: float) -> None:
 
 
 def start_failure(member: Member) -> KasparError:
-    """A member has ended before it was ready: how, and the reason that it has logged."""
+    """The error for a member that exited before it was ready, with its exit status and the reason from its log."""
     reason = member.child.last_problem()
     words = "" if reason is None else f": {_shown(reason)}"
     return KasparError(f"{member.name} {member.child.how_it_ended()}{words} (log: {member.child.log_file})")

@@ -1,5 +1,5 @@
-"""Whether a member of a cluster serves its clients, and what a broker says of its cluster. Each is a question over the
-network, with a time limit.
+"""Whether a member of a cluster is ready, and a broker's view of its cluster. Each check is a network request with a
+timeout.
 """
 
 import http.client
@@ -27,21 +27,21 @@ class ClusterView:
     controller_id: int | None
 
     def is_complete(self, plan: ClusterPlan) -> bool:
-        """Whether it has all brokers, and one of them is the controller."""
+        """Whether it contains all brokers, and one of them is the controller."""
         ids = {broker.id for broker in plan.brokers}
         return self.broker_ids >= ids and self.controller_id in ids
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Where a broker is reached, and how: without `security` by PLAINTEXT."""
+    """The address of a broker, and how to log in to it: by PLAINTEXT if `security` is None."""
 
     address: str
     security: "ClientSecurity | None" = None
 
 
 def page_problem(metrics_port: int) -> str | None:
-    """Why a broker's page /readyz says that it is not ready, as a sentence; None if it is."""
+    """The reason from a broker's page /readyz why it is not ready; None if it is ready."""
     connection = http.client.HTTPConnection(HOST, metrics_port, timeout=ASK_TIMEOUT_S)
     try:
         connection.request("GET", "/readyz")
@@ -55,8 +55,8 @@ def page_problem(metrics_port: int) -> str | None:
 
 
 def service_problem(name: str, port: int, trusted: Path | None) -> str | None:
-    """Why an HTTP service does not serve yet; None if it responds, be it that one has to log in. With `trusted`, the
-    certificate of its authority, over TLS."""
+    """Why an HTTP service does not serve yet; None if it responds, even with a request to log in. Uses TLS if
+    `trusted`, the CA certificate, is set."""
     connection = (
         http.client.HTTPConnection(HOST, port, timeout=ASK_TIMEOUT_S)
         if trusted is None
@@ -75,7 +75,7 @@ def service_problem(name: str, port: int, trusted: Path | None) -> str | None:
 
 
 def metadata_problem(broker_id: int, contact: Contact) -> str | None:
-    """Why a broker does not serve its clients yet; None if it responds and knows itself as a broker of its cluster."""
+    """Why a broker does not serve its clients yet; None if it responds and its metadata contains itself."""
     view = view_of(contact)
     if view is None:
         return "It does not respond."
@@ -95,7 +95,7 @@ def zookeeper_problem(port: int) -> str | None:
 
 
 def view_of(contact: Contact, timeout_s: float = ASK_TIMEOUT_S) -> ClusterView | None:
-    """What this broker says; None if it does not respond."""
+    """This broker's view; None if it does not respond."""
     from kaspar.client import Client
 
     try:
@@ -110,5 +110,5 @@ def view_of(contact: Contact, timeout_s: float = ASK_TIMEOUT_S) -> ClusterView |
 
 
 def first_view(contacts: Sequence[Contact]) -> ClusterView | None:
-    """What the first broker that responds says of its cluster."""
+    """The view of the first broker that responds."""
     return next((view for contact in contacts if (view := view_of(contact)) is not None), None)

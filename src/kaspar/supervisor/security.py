@@ -1,8 +1,8 @@
-"""What makes a cluster of `kaspar up` a secured one: certificates, keys and passwords, and the settings that use them.
+"""The certificates, keys and passwords of a secured cluster of `kaspar up`, and the settings that use them.
 
-Clients log in by SCRAM over TLS, and ACLs say what they may do. Brokers and the supervisor know each other by
-certificates, on a listener of their own: so a cluster needs no password to start, and the supervisor can create the
-first users (users.py). Everything is made at the first start, and kept.
+Clients log in by SCRAM over TLS, and ACLs decide what they may do. Brokers and the supervisor authenticate each other
+by certificates, on a listener of their own, so a cluster needs no password to start, and the supervisor can create the
+first users (users.py). Everything is created at the first start, and kept.
 """
 
 import secrets
@@ -30,7 +30,7 @@ _SUPERVISOR: Final = "supervisor"
 _SERVICES: Final = "services"
 _HOSTS: Final = ("localhost", HOST)
 _VALID_DAYS: Final = 90
-"""What is left of a certificate at a start; otherwise it is renewed. Brokers may run for a long time."""
+"""A certificate that is valid for less than this at a start is renewed, because brokers may run for a long time."""
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -39,7 +39,9 @@ def trusted_certificate(folder: Folder) -> Path:
 
 
 def security_settings(folder: Folder, broker: BrokerPlan) -> dict[str, str]:
-    """Of one broker; nothing if the cluster is not secured. They hold no secret, only the names of files."""
+    """The security settings of one broker; empty if the cluster is not secured. They contain no secrets, only file
+    names.
+    """
     if broker.inside_port is None:
         return {}
     return {
@@ -58,12 +60,12 @@ def security_settings(folder: Folder, broker: BrokerPlan) -> dict[str, str]:
 
 
 def write_security(folder: Folder, plan: ClusterPlan) -> None:
-    """Make what is not there yet. Raises KasparError with a sentence."""
+    """Create the files that are missing. Raises KasparError."""
     from kaspar.security.certificate_files import load_or_make_authority, renew_if_due, replace
 
     try:
         if not folder.security.exists():
-            folder.path.chmod(0o700)  # records and metadata are in it, too
+            folder.path.chmod(0o700)  # it also contains records and metadata
             folder.security.mkdir(mode=0o700)
         authority = load_or_make_authority(folder.security)
         for broker in plan.brokers:
@@ -81,7 +83,7 @@ def write_security(folder: Folder, plan: ClusterPlan) -> None:
 
 
 def passwords(folder: Folder) -> Mapping[str, str]:
-    """Of the first users, as they were made. Somebody may have changed them in the cluster since."""
+    """The first users' passwords as they were created. They may have been changed in the cluster since."""
     file = _passwords_file(folder)
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
@@ -92,7 +94,7 @@ def passwords(folder: Folder) -> Mapping[str, str]:
 
 
 def client_access(folder: Folder, plan: ClusterPlan) -> list[Access]:
-    """How each of the first users gets in."""
+    """How each of the first users connects."""
     return [
         Access(plan.bootstrap_servers, trusted_certificate(folder), MECHANISM, user, password)
         for user, password in passwords(folder).items()
@@ -100,7 +102,7 @@ def client_access(folder: Folder, plan: ClusterPlan) -> list[Access]:
 
 
 def _write_client_settings(folder: Folder, plan: ClusterPlan) -> None:
-    """At every start: addresses may have changed. Raises KasparError."""
+    """Called at every start, because addresses may have changed. Raises KasparError."""
     from kaspar.security.certificate_files import replace
 
     try:
@@ -113,7 +115,7 @@ def _write_client_settings(folder: Folder, plan: ClusterPlan) -> None:
 
 
 def contacts_of(folder: Folder, plan: ClusterPlan) -> dict[int, Contact]:
-    """How the supervisor and `kaspar status` reach the brokers. Raises KasparError if they may not."""
+    """How the supervisor and `kaspar status` reach the brokers. Raises KasparError if they cannot."""
     if not plan.is_secured:
         return {broker.id: Contact(broker.address) for broker in plan.brokers}
     from kaspar.security.client import client_security
@@ -145,7 +147,7 @@ def services_certificate(folder: Folder) -> Path:
 
 
 def http_users_file(folder: Folder) -> Path:
-    """Who may log in to the services: the first users, with the passwords that they got."""
+    """The users that may log in to the services: the first users, with their initial passwords."""
     return folder.security / "http-users"
 
 
@@ -158,7 +160,7 @@ def _passwords_file(folder: Folder) -> Path:
 
 
 def create_users(folder: Folder, contacts: Mapping[int, Contact]) -> None:
-    """Those of the first users that the cluster does not have. Raises KasparError."""
+    """Create those of the first users that the cluster does not have. Raises KasparError or OSError."""
     from kaspar.supervisor.users import create_missing_users
 
     addresses = ",".join(contact.address for contact in contacts.values())
@@ -168,12 +170,12 @@ def create_users(folder: Folder, contacts: Mapping[int, Contact]) -> None:
 
 
 def clients_can_log_in(folder: Folder, plan: ClusterPlan) -> bool:
-    """Whether the first users were created, once. Until then a secured cluster is not ready."""
+    """Whether the first users have been created. Until then a secured cluster is not ready."""
     return not plan.is_secured or created_file(folder).exists()
 
 
 def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> list[str]:
-    """What people are told when the cluster is ready."""
+    """The lines about clients that are printed when the cluster is ready."""
     clients = folder.clients
     lines = [
         "",

@@ -1,6 +1,6 @@
-"""Which HTTP services a cluster has, and on which ports: what is asked for at a start, and what was so before.
+"""Which HTTP services a cluster has, and on which ports, given the request of this start and the earlier plan.
 
-Pure, as `plan`.
+Pure, like `plan`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,14 +13,14 @@ from kaspar.web.catalogue import SERVICES
 
 @dataclass(frozen=True, slots=True)
 class ServiceWishes:
-    """What a start asks for. A port of 0 is any free one; None is the one of before."""
+    """The services that a start requests. Port 0 means any free port, None the earlier one."""
 
     ports: Mapping[str, int | None] = field(default_factory=dict)
     without: Collection[str] = ()
     only: Collection[str] | None = None
 
     def check(self) -> None:
-        """Raises KasparError with a sentence."""
+        """Raises KasparError if the options contradict each other."""
         for name in (*self.without, *(self.only or ())):
             if name not in SERVICES:
                 raise KasparError(f"there is no service '{name}'; services: {', '.join(SERVICES)}")
@@ -34,7 +34,7 @@ class ServiceWishes:
 
     @property
     def asked_for(self) -> set[str]:
-        """By name: what has to be there."""
+        """The names of the services for which a port was given."""
         return {name for name, port in self.ports.items() if port is not None}
 
     @property
@@ -61,7 +61,9 @@ def plan_services(
     available: Collection[str],
     free_ports: Callable[[list[int]], Iterator[int]],
 ) -> tuple[ServicePlan, ...]:
-    """`available` are installed; `free_ports` is that of `plan_of`. Raises KasparError with a sentence."""
+    """The services that the cluster has. `available` are the installed ones; `free_ports` is that of `plan_of`. Raises
+    KasparError.
+    """
     left_out = wishes.left_out(earlier)
     before = {service.name: service for service in (() if earlier is None else earlier.services)}
     names = [name for name in SERVICES if name in available and name not in left_out]
@@ -92,7 +94,7 @@ def _plan(
     default = SERVICES[name].port
     if port is None and before is not None and not before.any_port and before.port != default:
         return before
-    # Nobody has asked for a certain port. Another cluster, or Confluent's own registry, may have the default.
+    # No particular port was requested, and another cluster or Confluent's own registry may use the default.
     if before is not None and before.any_port:
         wanted = [before.port]
     else:

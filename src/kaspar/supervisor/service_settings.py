@@ -1,9 +1,9 @@
 """The settings files of the HTTP services of a cluster on one machine.
 
-In a secured cluster callers log in by HTTPS as one of its first users. The REST proxy passes that on, so that a caller
-may do on the brokers what the user may. The registry is itself the user `client`; the monitor, which looks at
-everything, is `admin`, and shows it to callers who may describe the cluster. The console passes the caller's identity
-on, too; as `admin` it only watches, where no monitor runs beside it.
+In a secured cluster callers log in by HTTPS as one of its first users. The REST proxy propagates this identity, so that
+a caller has the user's permissions on the brokers. The registry itself logs in as `client`. The monitor, which observes
+everything, logs in as `admin`, and shows its observations to callers that may describe the cluster. The console
+propagates the caller's identity, too; it uses `admin` only for observations, and only if no monitor runs beside it.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,15 @@ from kaspar.supervisor.security import (
 from kaspar.supervisor.settings import MOST_REPLICAS
 
 _WITHOUT_END_MS: Final = str(2**31 - 1)
-"""The registry waits for its brokers: if it gave up, the services beside it would end, too."""
+"""The registry waits for its brokers forever: if it gave up, the services in the same process would end, too."""
 
 
 def service_settings(
     folder: Folder, plan: ClusterPlan, service: ServicePlan, pipelines: Path | None = None
 ) -> dict[str, str]:
-    """`pipelines` is the folder of those that the console shows, if not the user's own."""
+    """The settings of one service. `pipelines` is the folder of the pipelines that the console shows, if not the user's
+    own.
+    """
     access = {each.user: each for each in client_access(folder, plan)} if plan.is_secured else {}
     served = {"listeners": f"{'https' if plan.is_secured else 'http'}://{HOST}:{service.port}"}
     if plan.is_secured:
@@ -69,7 +71,7 @@ def _rest(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
 
 
 def _of_the_registry(plan: ClusterPlan, access: Access | None) -> dict[str, str]:
-    """Where it is and how clients log in to it, if there is one."""
+    """The registry's URL and how clients log in to it; empty if there is no registry."""
     url = plan.service_urls.get("registry")
     if url is None:
         return {}
@@ -106,4 +108,4 @@ _SETTINGS: Final[Mapping[str, tuple[str, Callable[[ClusterPlan, Access | None], 
     "monitor": (ADMIN, _monitor),
     "console": (ADMIN, _console),
 }
-"""Of each service: the user that it is in a secured cluster, and its own settings."""
+"""For each service, the user that it logs in as in a secured cluster, and its own settings."""

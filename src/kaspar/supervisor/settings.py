@@ -1,4 +1,6 @@
-"""The settings of the brokers of a cluster on one machine: what the plan says, defaults that suit it, and overrides."""
+"""The settings of the brokers of a cluster on one machine: those that follow from the plan, suitable defaults, and
+overrides.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +11,14 @@ from kaspar.config import BrokerSettings
 from kaspar.supervisor.plan import HOST, BrokerPlan, ClusterPlan
 
 SESSION_TIMEOUT_MS: Final = 6_000
-"""A process that ends is noticed at once. This is for one that hangs; the network cannot be slow on one machine."""
+"""For a process that hangs: a process that exits is noticed at once, and the network of a single machine is not
+slow."""
 
 CONNECTION_TIMEOUT_MS: Final = 60_000
-"""Brokers start beside ZooKeeper, and Java takes its time on a busy machine."""
+"""Brokers start at the same time as ZooKeeper, and Java starts slowly on a busy machine."""
 
 LOGS: Final = "logs"
-"""Beside the data of each broker."""
+"""Next to each broker's data directory."""
 
 MOST_REPLICAS: Final = 3
 DIFFERENT_FOR_EACH_BROKER: Final = frozenset(
@@ -46,14 +49,14 @@ def broker_settings(
     with_metrics: bool = True,
     security: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The settings of one broker. `security`: those that make it a secured one."""
+    """The settings of one broker. `security` are those of a secured cluster."""
     values = {
         "node.id": str(broker.id),
         "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
         "log.dirs": str(data_dir),
         "kaspar.log.dir": str(data_dir.with_name(LOGS)),
         "kaspar.metrics.listener": broker.metrics_address if with_metrics else "",
-        "group.initial.rebalance.delay.ms": "0",  # as in the settings that come with Kafka: nobody waits for members
+        "group.initial.rebalance.delay.ms": "0",  # as in Kafka's sample settings: no wait for more members
         **replication_settings(len(plan.brokers)),
     }
     if plan.zookeepers:
@@ -69,7 +72,7 @@ def broker_settings(
 
 
 def replication_settings(brokers: int) -> dict[str, str]:
-    """Those that go by the number of brokers."""
+    """The settings that depend on the number of brokers."""
     replicas = min(MOST_REPLICAS, brokers)
     in_sync = 2 if replicas == MOST_REPLICAS else 1
     return {
@@ -82,14 +85,14 @@ def replication_settings(brokers: int) -> dict[str, str]:
 
 
 def check_overrides(overrides: Mapping[str, str]) -> None:
-    """Raises InvalidSetting with a sentence."""
+    """Raise InvalidSetting for a setting that cannot be overridden."""
     for name in overrides:
         if name in DIFFERENT_FOR_EACH_BROKER:
             raise InvalidSetting(f"--override {name} is not possible: 'kaspar up' sets it for each broker")
 
 
 def check_settings(values: Mapping[str, str]) -> None:
-    """Raises InvalidSetting with the sentence that the broker would end with."""
+    """Raise the InvalidSetting with which the broker would fail to start."""
     if "," in values["log.dirs"]:
         raise InvalidSetting(f"{values['log.dirs']} contains a comma, which separates folders in log.dirs")
     BrokerSettings.of(values)

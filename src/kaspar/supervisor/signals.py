@@ -1,4 +1,4 @@
-"""Signals that ask this process to stop, and those that say that a child has ended, as something to wait for."""
+"""Makes it possible to wait for the signals that request a stop, and for SIGCHLD."""
 
 import os
 import select
@@ -10,16 +10,16 @@ _STOP: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Only for the main thread. Restores the earlier handlers at its end."""
+    """For the main thread only. Restores the earlier handlers on exit."""
 
     def __init__(self) -> None:
         self.stop_requested = False
         self.is_impatient = False
-        """Ctrl-C came again, or came after another signal: end at once."""
+        """Ctrl-C was pressed again, or after another signal: stop without waiting."""
         self._earlier: dict[signal.Signals, Any] = {}
 
     def wait(self, timeout_s: float | None) -> None:
-        """Until any of these signals arrives, or the time is over."""
+        """Wait until one of these signals arrives, or until the timeout."""
         if select.select((self._read_end,), (), (), timeout_s)[0]:
             os.read(self._read_end, 4096)
 
@@ -34,7 +34,7 @@ class Signals:
         self._earlier_fd = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         for number in (*_STOP, signal.SIGCHLD):
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-                continue  # nohup: go on without a terminal
+                continue  # nohup: continue without a terminal
             self._earlier[number] = signal.signal(number, self._handle)
         return self
 

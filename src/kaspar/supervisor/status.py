@@ -1,7 +1,7 @@
 """What runs in the folder of a cluster, seen from another process.
 
-Processes are looked up in the process table, brokers are asked over their pages and their own protocol; what the
-supervisor has written only says which processes these are.
+The state of processes is read from the process table, and that of brokers from their pages and over the Kafka protocol.
+The file that the supervisor writes only identifies the processes.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class MemberState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     NOT_READY = "not ready"
-    """It was ready since its start, and is not now: it hangs, is stopping, or cannot reach others."""
+    """It was ready since its start, but is not ready now: it hangs, is stopping, or cannot reach others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,9 @@ class ServiceStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """`ready`: all members are, a broker names all brokers and the controller, and users of a secured cluster exist."""
+    """`ready`: all members are ready, a broker sees all brokers and the controller, and the users of a secured cluster
+    exist.
+    """
 
     ready: bool
     brokers: tuple[BrokerStatus, ...]
@@ -74,7 +76,7 @@ NOTHING = ClusterStatus(False, (), ())
 
 
 def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
-    """Takes up to a few seconds, if processes do not respond."""
+    """The status of a cluster. Takes up to a few seconds, if processes do not respond."""
     running = folder.running()
     with ThreadPoolExecutor(len(plan.brokers) + len(plan.zookeepers) + len(plan.services)) as threads:
         asked = [threads.submit(_service, folder, plan, service, running) for service in plan.services]
@@ -102,7 +104,7 @@ def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
 
 
 def _view(folder: Folder, plan: ClusterPlan, states: list[tuple[int | None, MemberState]]) -> ClusterView | None:
-    """From a broker that is ready: another one's metadata may be old."""
+    """The view of a broker that is ready: the metadata of others may be outdated."""
     ready = [broker.id for broker, (_, state) in zip(plan.brokers, states, strict=True) if state is MemberState.READY]
     contacts = contacts_of(folder, plan) if ready else {}
     return first_view([contacts[broker_id] for broker_id in ready])

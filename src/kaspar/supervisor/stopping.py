@@ -1,6 +1,7 @@
 """Stops the members of a cluster: services, brokers one after the other, the controller last, then ZooKeeper.
 
-A stopping broker hands its leaderships over, for which it needs the controller; the last ones have nobody left.
+A stopping broker transfers its leaderships, and needs the controller for that. The last brokers have no broker left to
+transfer them to.
 """
 
 import signal
@@ -12,7 +13,7 @@ from kaspar.supervisor.members import Member, Members
 from kaspar.supervisor.readiness import first_view
 
 STOP_TIMEOUT_S: Final = 120.0
-"""After that, a process is killed: the next start recovers its logs."""
+"""A process that takes longer is killed. The next start recovers its logs."""
 
 
 def stop_members(
@@ -22,7 +23,9 @@ def stop_members(
     say: Callable[[str], None] = lambda line: None,
     timeout_s: float = STOP_TIMEOUT_S,
 ) -> None:
-    """`wait` returns when a child may have ended, or after some seconds; False: all have to end at once."""
+    """Stop all members. `wait` returns when a child may have exited, or on timeout; if it returns False, all members
+    are killed.
+    """
     for group in [members.services, *([broker] for broker in stopping_order(members)), members.zookeepers]:
         if not _stop(group, wait, say, timeout_s):
             break
@@ -31,7 +34,7 @@ def stop_members(
 
 
 def stopping_order(members: Members) -> list[Member]:
-    """The brokers, the controller last."""
+    """All brokers, with the controller last."""
     if len(members.brokers) == 1:
         return list(members.brokers)
     view = first_view([members.contacts[broker.id] for broker in members.brokers if broker.child.is_running])

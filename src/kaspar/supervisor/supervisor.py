@@ -1,7 +1,8 @@
-"""Runs the members of a cluster until it is asked to stop.
+"""Runs the members of a cluster until a stop is requested.
 
-A member that ends before everything was ready once is a mistake in its settings or its data: the start fails with its
-last words. Later it is started again, after a while that grows if it ends soon again.
+If a member exits before the cluster was ready for the first time, its settings or its data are at fault: the start
+fails with the last error in its log. Later, a member that exits is restarted, after a delay that grows if it exits
+again soon.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ _PROGRESS_EVERY_S: Final = 30.0
 
 @dataclass(slots=True)
 class _Life:
-    """The present process of a member, or the wait for the next one."""
+    """The current process of a member, or the wait for the next one."""
 
     started_at: float = 0.0
     is_ready: bool = False
@@ -41,7 +42,7 @@ class _Life:
 
 
 def end_leftovers(folder: Folder) -> None:
-    """Wait for the members of a supervisor that was killed: they are ending, and still have their ports and data."""
+    """End the members of a supervisor that was killed. They are exiting, but still use their ports and data."""
     earlier = folder.running()
     if earlier is not None:
         end_all(earlier.processes())
@@ -57,8 +58,8 @@ class Supervisor:
         when_complete: Callable[[], None] = lambda: None,
         when_ready: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        """`when_complete` is called, in a thread, when all brokers see each other for the first time; `when_ready`
-        after that, when all members are ready, with the seconds that it took."""
+        """`when_complete` is called in a thread when all brokers see each other for the first time. `when_ready` is
+        called after that, when all members are ready, with the number of seconds since the start."""
         self._when_complete = when_complete
         self._when_ready = when_ready
         self._folder = folder
@@ -66,9 +67,9 @@ class Supervisor:
         self._say = say
         self._lives = {member: _Life() for member in members.all}
         self._was_complete = False
-        """All brokers saw each other, once."""
+        """Whether all brokers have seen each other, at least once."""
         self._was_ready = False
-        """All of them, once."""
+        """Whether all members have been ready, at least once."""
         self._probes = Probes(len(members.all))
         self._view_thread = ThreadPoolExecutor(1, thread_name_prefix="kaspar-view")
         self._viewed: Future[bool] | None = None
@@ -76,7 +77,7 @@ class Supervisor:
         self._progress_at = self._begun_at + _FIRST_PROGRESS_S
 
     def run(self) -> int:
-        """The exit code, when it was asked to stop. Raises KasparError with a sentence if the start fails."""
+        """Run until a stop is requested, and return the exit code. Raises KasparError if the start fails."""
         with Signals() as signals:
             try:
                 for member in self._members.all:
@@ -130,7 +131,7 @@ class Supervisor:
     def _start_again(self, member: Member, life: _Life, now: float) -> None:
         try:
             self._start(member)
-        except KasparError as problem:  # no more processes, or no space for its log: that may pass
+        except KasparError as problem:  # no more processes, or no space for its log, which may be temporary
             delay_s = life.back_off.next_delay_s(lived_s=0.0)
             life.starts_at = now + delay_s
             self._say(f"{member.name} cannot be started; retrying in {delay_s:g} s: {problem}")
@@ -148,7 +149,9 @@ class Supervisor:
                 self._say(f"waiting for {member.name}: {self._probes.problem_of(member)}")
 
     def _is_complete(self) -> bool:
-        """Whether a broker sees all of them, and a controller. Asked in a thread, as members are."""
+        """Whether a broker sees all brokers and a controller. Like the probes of members, the request is made in a
+        thread.
+        """
         viewed, self._viewed = self._viewed, None
         if viewed is not None and viewed.done():
             if viewed.result():
@@ -190,5 +193,5 @@ class Supervisor:
             {member.id: state(member) for member in self._members.zookeepers},
             next(map(state, self._members.services), RunningMember()),
         )
-        with contextlib.suppress(KasparError):  # a full disk must not end a cluster that runs
+        with contextlib.suppress(KasparError):  # a full disk must not end a running cluster
             self._folder.write_running(running)

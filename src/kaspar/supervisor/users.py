@@ -1,7 +1,7 @@
 """The first users of a secured cluster, created over the brokers' own listener: a super user, and a client with ACLs.
 
-A user that exists is left alone, with its password and its ACLs: somebody may have changed them. The client's ACLs are
-created before the client, so that they are complete if it exists.
+An existing user keeps its password and its ACLs, because an administrator may have changed them. The client's ACLs are
+created before the client, so that they are complete if the client exists.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,11 +29,13 @@ CLIENT_ACLS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.GROUP: (AclOperation.READ,),
     ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.TWO_PHASE_COMMIT),
 }
-"""On every resource of these types: what producers and consumers need, and nothing of administration."""
+"""Granted on every resource of these types: what producers and consumers need, and no administration."""
 
 
 def create_missing_users(contact: Contact, mechanism: str, passwords: Mapping[str, str], *, client: str) -> None:
-    """Raises KasparError or OSError. `client` is the user that gets CLIENT_ACLS; the others are super users."""
+    """Create the users that do not exist. `client` is the user that gets CLIENT_ACLS; the others are super users.
+    Raises KasparError or OSError.
+    """
     with Admin(contact.address, client_id="kaspar-supervisor", security=contact.security) as admin:
         missing = [name for name in passwords if not _exists(admin, name)]
         if client in missing:

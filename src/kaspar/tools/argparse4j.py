@@ -1,8 +1,9 @@
-"""Options of the commands that Kafka writes with argparse4j: kafka-storage, kafka-cluster, kafka-features and others.
+"""Options of the commands that Kafka implements with argparse4j: kafka-storage, kafka-cluster, kafka-features and
+others.
 
-Their rules differ from those of the other commands (`command_line.KafkaOptions`): help goes to standard output, a wrong
-option ends the command with the usage, a sentence of argparse4j, and exit code 1. Flags are declared in Kafka's order,
-such as `--config`, `-c`, since sentences name them all.
+Their rules differ from those of the other commands (`command_line.KafkaOptions`): help goes to standard output, and a
+wrong option ends the command with the usage, an error message of argparse4j, and exit code 1. Flags are declared in
+Kafka's order, such as `--config`, `-c`, because error messages list them all.
 """
 
 import argparse
@@ -16,8 +17,8 @@ from kaspar.tools.java_numbers import parse_long
 
 
 class Argparse4jOptions(argparse.ArgumentParser):
-    """`help_code` is the exit code after `--help`, which Kafka's commands do not agree about. Parsers of subcommands
-    take over that of their command."""
+    """`help_code` is the exit code after `--help`, which differs between Kafka's commands. The parsers of subcommands
+    inherit it."""
 
     def __init__(self, prog: str, *, help_code: int = 0, **others: Any) -> None:
         super().__init__(prog, add_help=False, **others)
@@ -44,7 +45,7 @@ class Argparse4jOptions(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def _completed(self, command: str) -> str:
-        """Subcommands may be abbreviated, as options may be."""
+        """The full name of a subcommand, which may be abbreviated like an option."""
         matching = [each for each in self._subcommands() if each.startswith(command)]
         if command in matching or not matching:
             return command
@@ -56,16 +57,16 @@ class Argparse4jOptions(argparse.ArgumentParser):
         self.report(self._sentence(message))
 
     def report(self, sentence: str) -> NoReturn:
-        """End the command because of its options."""
+        """End the command because of wrong options."""
         self.print_usage(sys.stderr)
         print(f"{self.prog.split()[0]}: error: {sentence}", file=sys.stderr)
         sys.exit(FAILED)
 
     def _sentence(self, message: str) -> str:
-        """That of argparse4j for one of argparse."""
+        """argparse4j's error message for one of argparse."""
         subcommands = self._subcommands()
         if message.startswith("the following arguments are required: "):
-            # argparse4j reports an unknown option where it meets it, argparse what is missing before that.
+            # argparse4j reports an unknown option when it reaches it; argparse first reports missing arguments.
             if (unknown := self._unknown_option()) is not None and {*subcommands}.isdisjoint(self._words):
                 return f"unrecognized arguments: '{unknown}'"
             missing = message.partition(": ")[2].split(", ")
@@ -99,7 +100,7 @@ class _Help(argparse.Action):
 
 
 def to_integer(text: str) -> int:
-    """The type of an option with a number of 32 bits."""
+    """The type of a 32-bit integer option."""
     return _to_number(text, "Integer", 32)
 
 

@@ -32,7 +32,7 @@ _OF_CONTROLLERS: Final = {
     ApiKey.UPDATE_RAFT_VOTER,
 }
 CLIENT_APIS: Final = [key for key in ApiKey if key not in _OF_CONTROLLERS and key < FIRST_OWN_KEY]
-"""What Kafka 4.3's clients expect of a broker: one that lacks some of it is said not to support that."""
+"""The APIs that Kafka 4.3's clients expect of a broker. One that is missing is reported as unsupported."""
 
 
 def command_options() -> KafkaOptions:
@@ -92,7 +92,7 @@ def _numbered(servers: str) -> Iterable[tuple[int, str]]:
 
 
 def lines(served: Sequence[ServedApi]) -> list[str]:
-    """What is printed about each API of a broker, and about those that it should have."""
+    """A line for each API of a broker, and for each API that is missing."""
     texts = {api.key: _line(api) for api in served}
     missing = {int(key): f"{api_name(key)}({key:d}): UNSUPPORTED" for key in CLIENT_APIS if key not in texts}
     return [text for _, text in sorted({**texts, **missing}.items())]

@@ -1,4 +1,4 @@
-"""The options of commands that say which cluster, and how to reach it. Importing this loads no client."""
+"""The options that name a cluster and configure the connection to it. Importing this module loads no client."""
 
 import argparse
 
@@ -13,7 +13,7 @@ def add_command_config(options: argparse.ArgumentParser) -> None:
 
 
 def add_brokers_or_controllers(options: argparse.ArgumentParser) -> None:
-    """For commands that also talk to the controllers of a cluster by themselves (KIP-919)."""
+    """For commands that can also connect to the controllers directly (KIP-919)."""
     options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
     options.add_argument(
         "--bootstrap-controller",
@@ -23,7 +23,9 @@ def add_brokers_or_controllers(options: argparse.ArgumentParser) -> None:
 
 
 def add_client_properties(options: argparse.ArgumentParser, client: str) -> None:
-    """Of the console commands. `client` is producer or consumer, after which the deprecated options are called."""
+    """For the console commands. `client` is producer or consumer, which is part of the names of the deprecated
+    options.
+    """
     options.add_argument("--command-property", action="append", metavar="KEY=VALUE", help=f"a property of the {client}")
     options.add_argument(
         "--command-config",

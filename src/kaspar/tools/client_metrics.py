@@ -1,4 +1,4 @@
-"""kafka-client-metrics: which clients push which of their metrics, and how often (KIP-714)."""
+"""kafka-client-metrics: configures which clients push which of their metrics, and how often (KIP-714)."""
 
 import argparse
 import sys
@@ -145,7 +145,7 @@ def _random_name() -> str:
 
 
 def _delete(admin: Admin, name: str) -> None:
-    """A subscription without settings is none."""
+    """Deletes all settings, because a subscription without settings does not exist."""
     _change(admin, name, [ConfigChange(setting, ConfigOperation.DELETE) for setting in _settings(admin, name)])
     print(f"Deleted client metrics config for {name}.")
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 
 def key_values(words: Iterable[str]) -> dict[str, str]:
-    """Of `key=value` words; a key alone has an empty value."""
+    """Parse `key=value` words. A key alone has an empty value."""
     return {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def are_addresses(servers: str) -> bool:
-    """Whether this is host:port, or several of them with commas between."""
+    """Whether this is host:port, or a list of them separated by commas."""
     for address in servers.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not (host and colon and port.isdecimal()):

@@ -1,4 +1,4 @@
-"""kafka-cluster: the id of a cluster, its nodes, and unregistering a broker that is gone for good."""
+"""kafka-cluster: shows the id of a cluster and its nodes, and unregisters a broker that was removed for good."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from kaspar.tools.kafka_errors import report
 
 _HELP_CODE: Final = 1
 _RACK_WIDTH: Final = 10
-"""Of the column of racks, if no node has one."""
+"""The width of the rack column if no node has a rack."""
 
 
 def command_options() -> Argparse4jOptions:

@@ -1,8 +1,8 @@
-"""What Kafka's administrative commands have in common: how they take options, and how they reach a cluster.
+"""What Kafka's administrative commands have in common: the parsing of options, and the connection to a cluster.
 
-Their rules are those of joptsimple: `--help`, or no option at all, prints the options to standard error and ends with
-exit code 1, as does any wrong option; `--version` ends with 0. Words that are no options are ignored. The sentences
-about wrong options are those of Kafka's commands.
+The rules are those of joptsimple: `--help`, or no option at all, prints the options to standard error and ends with
+exit code 1, as does any wrong option; `--version` ends with 0. Words that are not options are ignored. Error messages
+about options are those of Kafka's commands.
 """
 
 import argparse
@@ -24,22 +24,24 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
-"""The exit code of a command that Ctrl-C ended."""
+"""The exit code after Ctrl-C."""
 
 _HIGHEST_PORT: Final = 65_535
 _OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Those of files and pipes: connections to brokers fail in other ways."""
+"""Errors of files and pipes. Connections to brokers fail with other errors."""
 
 
 class CommandFailed(KasparError):
-    """The command cannot do what it was asked for. Its text is Kafka's, where Kafka has one."""
+    """The command cannot do what was requested. The message is Kafka's, where Kafka has one."""
 
 
 class KafkaOptions(argparse.ArgumentParser):
-    """Options that are missing are None, or False for flags: the commands check themselves what they need."""
+    """Options that are not given are None, or False for flags: the commands themselves check which ones they
+    require.
+    """
 
     def __init__(self, program: str, description: str, *, example: str, complaint: str = "") -> None:
-        """`complaint` stands before sentences about options that the command does not have."""
+        """`complaint` is the prefix of error messages about unknown options."""
         super().__init__(
             prog=program,
             description=description,
@@ -59,7 +61,7 @@ class KafkaOptions(argparse.ArgumentParser):
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
         words = command_words(argv)
         words = [f"-{word}" if f"-{word}" in self._option_string_actions else word for word in words]  # -list is --list
-        if "--" in words:  # it ends the options
+        if "--" in words:  # the end of the options
             words = words[: words.index("--")]
         self.given.clear()
         try:
@@ -81,7 +83,7 @@ class KafkaOptions(argparse.ArgumentParser):
         return options
 
     def require(self, options: argparse.Namespace, *names: str) -> None:
-        """Fail unless all of these options are given; names are those of the command line, without dashes."""
+        """Fail unless all of these options are given. Names are written as on the command line, without dashes."""
         for name in names:
             if not is_given(options, name):
                 self.fail(f'Missing required argument "[{name}]"')
@@ -93,7 +95,7 @@ class KafkaOptions(argparse.ArgumentParser):
                 self.fail(f'Option "[{name}]" can\'t be used with option "[{other}]"')
 
     def fail(self, message: str) -> NoReturn:
-        """End the command because of its options."""
+        """End the command because of wrong options."""
         print(f"{message}\nTry '{self.prog} --help' for the options.", file=sys.stderr)
         sys.exit(FAILED)
 
@@ -102,13 +104,13 @@ class KafkaOptions(argparse.ArgumentParser):
 
 
 def command_words(argv: Sequence[str] | None) -> list[str]:
-    """The arguments of this process, unless there are others. Whatever the locale is, they are UTF-8: what is not, Java
-    replaces as well."""
+    """The given words, or else the arguments of this process. These are decoded as UTF-8 in every locale, and invalid
+    bytes are replaced, as in Java."""
     return [os.fsencode(word).decode("utf-8", "replace") for word in sys.argv[1:]] if argv is None else list(argv)
 
 
 class _Once(argparse._StoreAction):
-    """What joptsimple does with the options of a single value."""
+    """An option with a single value may be given only once, as in joptsimple."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *values: Any) -> None:
         assert isinstance(parser, KafkaOptions)
@@ -120,31 +122,31 @@ class _Once(argparse._StoreAction):
 
 
 def is_given(options: argparse.Namespace, name: str) -> bool:
-    """Whether an option without a default is given. The name is without the dashes."""
+    """Whether an option without a default is given. The name has no dashes."""
     value = getattr(options, name.replace("-", "_").replace(".", "_"))
-    return value is not None and value is not False and value != []  # 0 is given, though it equals False
+    return value is not None and value is not False and value != []  # 0 is a given value, though it equals False
 
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
-    """The exit code of a command that does this. `report` prints why it failed."""
+    """Run the action, and return the exit code of the command. `report` prints why it failed."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # as Java prints what the locale has no character for
+        sys.stdout.reconfigure(errors="replace")  # as Java does for characters that the locale lacks
     try:
         code = _attempt(action, report)
-        if sys.stdout is not None:  # None if the command was started without one
+        if sys.stdout is not None:  # None if the command was started without standard output
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as problem:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed when Python ends
-        if problem.errno != errno.EPIPE:  # where the reader of the output has ended, such as `head`, nobody cares
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush when Python exits
+        if problem.errno != errno.EPIPE:  # not an error: the reader, such as `head`, has exited
             print(f"The output cannot be written: {problem.strerror}", file=sys.stderr)
         return FAILED
     return code
 
 
 def _attempt(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
-    """Raises OSError if the output cannot be written."""
+    """Run the action, and return the exit code. Raises OSError if the output cannot be written."""
     try:
         action()
     except KasparError as problem:
@@ -159,7 +161,7 @@ def _attempt(action: Callable[[], None], report: Callable[[KasparError], None]) 
 
 
 def integer(text: str) -> int:
-    """The type of an option with a number of 32 bits."""
+    """The type of a 32-bit integer option."""
     try:
         return parse_int(text)
     except ValueError:
@@ -167,7 +169,7 @@ def integer(text: str) -> int:
 
 
 def long_integer(text: str) -> int:
-    """The type of an option with a number of 64 bits."""
+    """The type of a 64-bit integer option."""
     try:
         return parse_long(text)
     except ValueError:
@@ -183,10 +185,10 @@ def open_admin(
     request_timeout_s: float | None = None,
     via_controllers: bool = False,
 ) -> "Admin":
-    """A session with the cluster; settings of the file win. Raises CommandFailed with a sentence.
+    """A session with the cluster. Settings in the file take precedence over arguments. Raises CommandFailed.
 
-    Nothing is sent yet. While no broker can be reached, standard error says so once, and the call is tried again."""
-    # Imported here since help and wrong options need no client, nor do the console commands.
+    Nothing is sent yet. If no broker can be reached, calls are retried, and this is reported on standard error once."""
+    # Imported here because help, wrong options and the console commands do not need the client.
     from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
 
     _check_servers(servers)
@@ -206,7 +208,9 @@ def open_admin(
 
 
 def _check_servers(servers: str) -> None:
-    """Refuse what no retry would mend, as Kafka's clients do before they connect."""
+    """Raise CommandFailed for addresses for which retries are futile. Kafka's clients check them before they connect,
+    too.
+    """
     addresses = [entry.strip().rpartition(":") for entry in servers.split(",") if entry.strip()]
     for host, _, port in addresses:
         if not host or not port.isdecimal():
@@ -218,7 +222,7 @@ def _check_servers(servers: str) -> None:
 
 
 def _is_known(host: str) -> bool:
-    import socket  # help and wrong options do without
+    import socket  # not needed for help and wrong options
 
     try:
         socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -230,7 +234,7 @@ def _is_known(host: str) -> bool:
 def _security(config_file: str | None, settings: dict[str, str]) -> "ClientSecurity | None":
     if "security.protocol" not in settings:
         return None
-    from kaspar.security.client import client_security  # most commands run without
+    from kaspar.security.client import client_security  # not needed by most commands
 
     try:
         return client_security(settings)
@@ -246,10 +250,10 @@ def read_file(path: str) -> str:
 
 
 def load_properties(config_file: str | None) -> dict[str, str]:
-    """Of a client, from a file; none without one. Raises CommandFailed with a sentence."""
+    """The client properties in the file; empty without a file. Raises CommandFailed."""
     if config_file is None:
         return {}
-    from kaspar.config import load_settings  # imported here since most commands run without a file
+    from kaspar.config import load_settings  # imported here because most commands run without a file
 
     try:
         return load_settings(Path(config_file))
@@ -272,7 +276,7 @@ def _seconds(settings: dict[str, str], name: str, default_s: float) -> float:
 
 
 class _Unreachable:
-    """Says once that no broker can be reached, since the command then seems to hang."""
+    """Reports once that no broker can be reached, because the command then seems to hang."""
 
     def __init__(self, servers: str, timeout_s: float) -> None:
         self._servers = servers

@@ -173,7 +173,7 @@ def _describe(admin: Admin, owners: Sequence[Principal]) -> None:
 
 
 def token_table(tokens: Iterable[DelegationToken]) -> str:
-    """With an empty line before each line."""
+    """The table, with an empty line before each line."""
     return "".join(
         f"\n{_row(cells)}\n"
         for cells in (
@@ -200,7 +200,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _date(timestamp_ms: int) -> str:
-    """In the local time zone, to the minute."""
+    """The local time, to the minute."""
     return datetime.fromtimestamp(timestamp_ms / 1000).strftime("%Y-%m-%dT%H:%M")
 
 

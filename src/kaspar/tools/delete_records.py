@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """The offsets of a file: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}."""
+    """The offsets in a file: {"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}."""
     fields = json_fields.as_object(_parse(text))
     version = json_fields.as_integer(fields.get("version", _VERSION))
     if version != _VERSION:

@@ -1,4 +1,4 @@
-"""The messages that Kafka's clients have for error codes, for responses that bring none (`Errors` of Kafka's clients).
+"""The default messages of Kafka's clients for error codes, used if a response has none (class `Errors`).
 
 A test compares them with Kafka's own.
 """

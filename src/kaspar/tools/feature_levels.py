@@ -1,6 +1,6 @@
-"""The levels of Kafka's features: which ones a release has, and what a level needs of other features.
+"""The levels of Kafka's features: the levels in each release, and what a level requires of other features.
 
-They are those of Apache Kafka 4.3 (its MetadataVersion and Feature), whatever a broker supports.
+These are the levels of Apache Kafka 4.3 (its MetadataVersion and Feature), whatever a broker supports.
 """
 
 import argparse
@@ -18,9 +18,9 @@ _RELEASES: Final = (
     *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
     *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0", "4.4-IV0"),
 )
-"""The names of the levels of metadata.version, from the first on."""
+"""The names of the levels of metadata.version, in order."""
 LATEST_PRODUCTION: Final = "4.3-IV0"
-"""Later ones are not released yet."""
+"""Later levels are not released yet."""
 
 _INTRODUCED: Final = {
     "kraft.version": {1: "3.9-IV0"},
@@ -30,23 +30,23 @@ _INTRODUCED: Final = {
     "share.version": {1: "4.2-IV0"},
     "streams.version": {1: "4.2-IV1"},
 }
-"""By feature, the release whose default a level became. Every feature also has level 0."""
+"""For each feature and level, the release that made the level its default. Every feature also has level 0."""
 _LAST_LEVEL: Final = {feature: max(levels) for feature, levels in _INTRODUCED.items()}
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): ((METADATA_VERSION, 23),)}
 
 
 class UnknownLevel(KasparError):
-    """There is no such feature, level or release, in the words of Kafka's commands."""
+    """An unknown feature, level or release. The messages are those of Kafka's commands."""
 
 
 class Release(NamedTuple):
-    """A level of metadata.version, by the name that was given for it."""
+    """A level of metadata.version, with the name by which it was requested."""
 
     name: str
     level: int
 
     def levels(self) -> dict[str, int]:
-        """Of all features but metadata.version, in Kafka's order."""
+        """The levels of all features except metadata.version, in Kafka's order."""
         return {
             feature: max(
                 (level for level, release in levels.items() if parse_release(release).level <= self.level), default=0
@@ -56,7 +56,7 @@ class Release(NamedTuple):
 
 
 def parse_release(name: str) -> Release:
-    """3.9-IV0, or the last level of a release that is out: 3.9 or 3.9.1."""
+    """Parse a level such as 3.9-IV0, or a release such as 3.9 or 3.9.1, which means its last level."""
     if name in _RELEASES:
         return Release(name, _FIRST_LEVEL + _RELEASES.index(name))
     released = _RELEASES[: _RELEASES.index(LATEST_PRODUCTION) + 1]
@@ -69,7 +69,7 @@ def parse_release(name: str) -> Release:
 
 
 def level_text(feature: str, level: int) -> str:
-    """Of metadata.version its name: 4.3-IV0."""
+    """A level as text. For metadata.version, its name: 4.3-IV0."""
     if feature != METADATA_VERSION:
         return str(level)
     index = level - _FIRST_LEVEL
@@ -91,14 +91,14 @@ def parse_level(text: str) -> tuple[str, int]:
 
 
 def mapping_lines(release: str) -> list[str]:
-    """What `version-mapping` prints."""
+    """The output of `version-mapping`."""
     found = parse_release(release)
     levels = found.levels().items()
     return [f"{METADATA_VERSION}={found.level} ({found.name})", *(f"{name}={level}" for name, level in levels)]
 
 
 def dependency_lines(texts: Sequence[str]) -> list[str]:
-    """What `feature-dependencies` prints of these feature=level."""
+    """The output of `feature-dependencies` for these feature=level."""
     lines = []
     for text in texts:
         feature, level = parse_level(text)
@@ -129,7 +129,7 @@ def _named(feature: str, level: int) -> str:
 
 
 def add_local_commands(commands: "argparse._SubParsersAction[Argparse4jOptions]", *short: str) -> None:
-    """`short` are short forms of their options, which kafka-storage has and kafka-features has not."""
+    """`short` are the short forms of the options, which kafka-storage has but kafka-features does not."""
     mapping = commands.add_parser(
         "version-mapping",
         help="show the levels of all features in a release",
@@ -158,7 +158,7 @@ def add_local_commands(commands: "argparse._SubParsersAction[Argparse4jOptions]"
 
 
 def run_local_command(options: argparse.Namespace) -> bool:
-    """False if it is another command."""
+    """Run one of these commands. Returns False if the command is another one."""
     match options.command:
         case "version-mapping":
             print("\n".join(mapping_lines(options.release_version)))

@@ -1,4 +1,4 @@
-"""kafka-features: the levels of a cluster's features, and their change."""
+"""kafka-features: shows and changes the levels of a cluster's features."""
 
 import argparse
 import sys

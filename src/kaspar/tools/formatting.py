@@ -1,4 +1,4 @@
-"""What `kafka-storage format` does: gives directories their ids and registers them in the metadata store."""
+"""Implements `kafka-storage format`: assigns ids to directories, and registers them in the metadata store."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ async def format_directories(
     scram_users: Sequence[NewScramUser] = (),
     levels: Mapping[str, int] = NEW_LEVELS,
 ) -> list[str]:
-    """Returns sentences about what was done. Raises KasparError if it cannot be done."""
+    """Format the directories that are not formatted. Returns sentences that say what was done. Raises KasparError."""
     if cluster_id is not None:
         _check_id(cluster_id)
     logs = LogManager(config, SystemClock())
@@ -60,7 +60,7 @@ async def format_directories(
 
 
 def levels_of_new_cluster(release: str | None, features: Sequence[str]) -> dict[str, int]:
-    """Of the features that this version supports. metadata.version is always that of this version."""
+    """The levels of the features that this version supports. metadata.version is always that of this version."""
     levels = dict(NEW_LEVELS)
     if release is not None:
         of_release = parse_release(release).levels()
@@ -106,7 +106,7 @@ async def _claim(
 
 
 async def _add_scram_users(store: Store, image: ClusterImage, users: Sequence[NewScramUser]) -> None:
-    """Only while there is no controller, which would not know of them."""
+    """Allowed only while there is no controller, because a controller would not notice the change."""
     if await store.get(store_paths.CONTROLLER_SEAT) is not None:
         raise KasparError(
             "a broker of the cluster is running: add the users with kafka-configs --alter --entity-type users"
@@ -127,10 +127,10 @@ async def _add_scram_users(store: Store, image: ClusterImage, users: Sequence[Ne
 async def _open_store(
     config: BrokerConfig, cluster_id: str | None
 ) -> tuple["SqliteMetadata | ZooKeeperMetadata", list[str]]:
-    """The store that the broker will use, and a sentence if it was created."""
+    """Open the store that the broker will use. Also returns a sentence if the store was created."""
     if config.zookeeper_connect is not None:
         return await _open_zookeeper(config, cluster_id), []
-    # An operator who formats knows that the store does not exist, or no longer: it needs no formatted directory.
+    # No formatted directory is required: an operator who formats knows that the store does not exist (any longer).
     folder = store_folder(config.metadata_log_dir, config.log_dirs, formatted=())
     folder.mkdir(parents=True, exist_ok=True)
     had_store = (folder / FILE_NAME).exists()

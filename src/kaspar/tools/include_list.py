@@ -1,4 +1,4 @@
-"""Kafka's include lists, by which several commands choose topics."""
+"""Kafka's include lists, which select topics in several commands."""
 
 import re
 
@@ -6,7 +6,9 @@ from kaspar.tools.command_line import CommandFailed
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:
-    """The list as one pattern for whole names: commas separate, blanks and the quotes around it are left out."""
+    """The list as one pattern for whole names. Names are separated by commas; blanks and quotes around the list are
+    removed.
+    """
     pattern = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     try:
         return re.compile(pattern)

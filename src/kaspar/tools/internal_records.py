@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets` and `__transaction_state` in a form that can be printed."""
+"""The records of `__consumer_offsets` and `__transaction_state` in printable form."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kaspar.tools.message_json import JsonObject, message_json
 from kaspar.transactions import records as transaction_records
 
 OFFSET_COMMITS: Final = (0, 1)
-"""The types of records that are committed offsets: the first was written before Kafka 0.9."""
+"""The record types of committed offsets. Type 0 was written before Kafka 0.9."""
 GROUP_METADATA: Final = 2
 
 _KEY_VERSION: Final = 0
@@ -20,7 +20,9 @@ _NUMBER_BYTES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class InternalRecord:
-    """`type` is the number that begins the key, `version` that of the value. A tombstone has no value."""
+    """`type` is the number at the start of the key, `version` the one at the start of the value. A tombstone has no
+    value.
+    """
 
     type: int
     key: JsonObject
@@ -29,12 +31,12 @@ class InternalRecord:
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> InternalRecord | None:
-    """None for a type that is not known here (of share and streams groups). Raises MalformedBytes."""
+    """None for an unknown type (of share and streams groups). Raises MalformedBytes."""
     return _decode(group_records.decode, key, value)
 
 
 def decode_transaction_record(key: bytes, value: bytes | None) -> InternalRecord | None:
-    """None for a type that is not known here. Raises MalformedBytes."""
+    """None for an unknown type. Raises MalformedBytes."""
     return _decode(transaction_records.KINDS.decode, key, value)
 
 

@@ -12,13 +12,13 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def parse_int(text: str) -> int:
-    """As Integer.parseInt does: unlike int(), it takes neither spaces nor underscores, nor more than 32 bits. Raises
+    """Parse like Integer.parseInt: unlike int(), rejects spaces, underscores, and more than 32 bits. Raises
     ValueError."""
     return _parse(text, 32)
 
 
 def parse_long(text: str) -> int:
-    """As Long.parseLong does: the same with 64 bits."""
+    """Parse like Long.parseLong: `parse_int` with 64 bits."""
     return _parse(text, 64)
 
 
@@ -29,19 +29,19 @@ def _parse(text: str, bits: int) -> int:
 
 
 def format_double(value: float) -> str:
-    """As Double.toString does: with an exponent from 10^7 on and below 10^-3."""
+    """Format like Double.toString: with an exponent from 10^7 and below 10^-3."""
     return _format(repr(value), value)
 
 
 def format_float(value: float) -> str:
-    """As Float.toString does: the fewest digits that mean this number of 32 bits."""
+    """Format like Float.toString: the fewest digits that identify this 32-bit number."""
     texts = (f"{value:.{digits}g}" for digits in _FLOAT_DIGITS)
     shortest = next((text for text in texts if _SINGLE.pack(float(text)) == _SINGLE.pack(value)), repr(value))
     return _format(repr(float(shortest)), value)
 
 
 def _format(text: str, value: float) -> str:
-    """`text` is Python's, with the digits that Java prints."""
+    """`text` is Python's representation, which has the same digits as Java's."""
     if not math.isfinite(value):
         return {"inf": "Infinity", "-inf": "-Infinity"}.get(text, "NaN")
     if value == 0 or 1e-3 <= abs(value) < 1e7:

@@ -1,4 +1,4 @@
-"""Reads the JSON files of Kafka's commands, with Kafka's sentences about what is wrong in them."""
+"""Reads the JSON files of Kafka's commands, with Kafka's error messages."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from kaspar.tools.command_line import CommandFailed
 
 
 def parse(text: str) -> Any:
-    """Any JSON value; None for a blank text, as with Kafka. Raises CommandFailed where it is not JSON."""
+    """Parse a JSON value; None for blank text, as in Kafka. Raises CommandFailed for invalid JSON."""
     if not text:
         raise CommandFailed("The input string shouldn't be empty")
     if text.isspace():
@@ -52,7 +52,7 @@ def as_string(value: Any) -> str:
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """As as_array, for the value of a field."""
+    """Like as_array, but with the error message for a field."""
     if not isinstance(value, list):
         raise CommandFailed(f"Expected `JSON array` value, received {_shown(value)}")
     return value

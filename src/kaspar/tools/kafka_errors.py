@@ -1,7 +1,7 @@
 """Errors as Kafka's commands print them: the name of the Java exception, then the message.
 
-Scripts look for these names, so they are part of a command's output. The names follow from those of the error codes,
-with few exceptions. A response may leave out the message; then the client has one.
+Scripts look for these names, so they are part of a command's output. The names are derived from those of the error
+codes, with few exceptions. If a response has no message, the client's default message is used.
 """
 
 import sys
@@ -45,29 +45,29 @@ _IRREGULAR: Final = {
 
 
 def report(problem: KasparError) -> None:
-    """On standard error, where most commands print why they failed."""
+    """Print the problem on standard error, as most commands do when they fail."""
     print(exception_text(problem), file=sys.stderr)
 
 
 def exception_text(problem: KasparError) -> str:
-    """A refusal as an exception of Kafka prints itself; other problems are sentences already."""
+    """A refusal in the format of Kafka's exceptions. Other problems are already sentences."""
     if not isinstance(problem, Refused):
         return str(problem)
     return f"{exception_name(problem.code)}: {message_of(problem)}"
 
 
 def message_of(problem: KasparError) -> str:
-    """The same without the name of the exception."""
+    """The text without the name of the exception."""
     if not isinstance(problem, Refused):
         return str(problem)
-    if problem.message == problem.code.name:  # the response had none
-        from kaspar.tools.error_messages import DEFAULT_MESSAGES  # a long table, for few commands that fail
+    if problem.message == problem.code.name:  # the response had no message
+        from kaspar.tools.error_messages import DEFAULT_MESSAGES  # a long table, which few commands need
 
         return DEFAULT_MESSAGES[problem.code]
     return problem.message
 
 
 def exception_name(code: ErrorCode) -> str:
-    """With its package."""
+    """The name of the exception, with its package."""
     regular = "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
     return f"{_OTHER_PACKAGES.get(code, _PACKAGE)}.{_IRREGULAR.get(code, regular)}"

@@ -107,14 +107,14 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
 
 
 def _partitions(options: argparse.Namespace) -> list[TopicPartition] | None:
-    """None stands for all partitions."""
+    """None means all partitions."""
     if options.path_to_json_file is not None:
         return parse_partitions(read_file(options.path_to_json_file))
     return None if options.topic is None else [TopicPartition(options.topic, options.partition)]
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """The partitions of a file: {"partitions": [{"topic": "foo", "partition": 1}]}."""
+    """The partitions in a file: {"partitions": [{"topic": "foo", "partition": 1}]}."""
     if not text:
         raise CommandFailed("Replica election data is empty")
     fields = json_fields.as_object(json_fields.parse(text))
@@ -149,7 +149,7 @@ def _elect(admin: Admin, election_type: ElectionType, partitions: Collection[Top
 
 
 def result_lines(election_type: ElectionType, results: Mapping[TopicPartition, Refused | None]) -> list[str]:
-    """What was elected, what needed no election, and what failed."""
+    """Lines for the elected partitions, those that needed no election, and those that failed."""
     elected, unneeded, failed = [], [], []
     for where in sorted(results):
         refused = results[where]

@@ -1,4 +1,4 @@
-"""kafka-log-dirs: prints what is in the log directories of brokers, as JSON."""
+"""kafka-log-dirs: prints the replicas in the log directories of brokers, as JSON."""
 
 import argparse
 import json
@@ -72,7 +72,7 @@ def _brokers(admin: Admin, wanted: Collection[int]) -> list[int]:
 
 
 def as_json(log_dirs: dict[int, list[LogDir]], topics: Collection[str]) -> dict[str, Any]:
-    """Without topics, those of all."""
+    """If `topics` is empty, all topics are included."""
     return {
         "brokers": [
             {"broker": broker_id, "logDirs": [_log_dir(each, topics) for each in directories]}

@@ -1,6 +1,6 @@
 """The offsets that commands reset groups to: those of the logs, and those that groups have committed.
 
-Each thing is looked up once for all groups: there may be thousands of them.
+Each lookup is made once for all groups, because there may be thousands of them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,11 +23,11 @@ class OffsetLookup(Protocol):
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets: ...
 
     def at(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
-        """Of the first record at or after this time; -1 if there is none."""
+        """The offset of the first record at or after this time in each partition; -1 if there is none."""
         ...
 
     def committed(self) -> Offsets:
-        """Of the group."""
+        """The committed offsets of the group."""
         ...
 
 
@@ -40,13 +40,13 @@ class ClusterLookups:
         self._listed: dict[tuple[TopicPartition, int], int] = {}
 
     def topics(self, names: Collection[str]) -> list[TopicDescription]:
-        """Raises Refused for one that does not exist."""
+        """Raises Refused if a topic does not exist."""
         for name, topic in describe_topics(self._admin, {*names} - self._topics.keys()).items():
             self._topics[name] = accepted(topic)
         return [self._topics[name] for name in sorted(names)]
 
     def committed(self, group_id: str) -> Offsets:
-        """The offsets of all groups are fetched when the first ones are needed."""
+        """The committed offsets of a group. The first call fetches those of all groups."""
         if not self._committed:
             for each, found in list_group_offsets(self._admin, self._group_ids).items():
                 self._committed[each] = (

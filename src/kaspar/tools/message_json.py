@@ -1,5 +1,5 @@
-"""Messages as JSON, as Kafka's generated converters write them: the names of Kafka's definitions, the fields of one
-version, tagged fields only where they differ from their default, bytes in base 64.
+"""Messages as JSON, in the format of Kafka's generated converters: the names of Kafka's definitions, the fields of one
+version, tagged fields only if they differ from their default, bytes in base 64.
 """
 
 import base64
@@ -25,8 +25,7 @@ def message_json(message: Message, version: int) -> JsonObject:
 
 
 def json_line(value: object) -> str:
-    """Compact, without escapes that are not necessary, and with Java's notation of numbers: as Kafka's commands print
-    it."""
+    """JSON as Kafka's commands print it: compact, without unnecessary escapes, and with Java's number format."""
     match value:
         case dict():
             return "{" + ",".join(f"{json_line(name)}:{json_line(each)}" for name, each in value.items()) + "}"
@@ -39,7 +38,7 @@ def json_line(value: object) -> str:
 
 @functools.lru_cache(maxsize=128)
 def _fields(kind: Any, version: int) -> tuple[tuple[str, str, bool, object], ...]:
-    """Of each field that the version has: attribute, Kafka's name, whether it is tagged, its default."""
+    """For each field of the version: the attribute, Kafka's name, whether it is tagged, and its default."""
     defaults = {each.name: each.default for each in dataclasses.fields(kind)}
     return tuple(
         (each.name, _camel_case(each.name), each.tag != NO_TAG, defaults[each.name])

@@ -1,6 +1,6 @@
-"""kafka-metadata-quorum: the controllers that keep the metadata, and changes of who they are.
+"""kafka-metadata-quorum: shows and changes the controllers that store the metadata.
 
-A cluster of Kaspar has one voter, its controller, and refuses to change that.
+A cluster of Kaspar has one voter, its controller, and refuses to change it.
 """
 
 import argparse

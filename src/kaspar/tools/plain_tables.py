@@ -1,4 +1,4 @@
-"""Tables as Kafka's ToolsUtils.prettyPrintTable prints them: padded columns, each with a tab behind it."""
+"""Tables in the format of Kafka's ToolsUtils.prettyPrintTable: padded columns, each followed by a tab."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Principals in the options of commands: a type and a name, such as User:alice."""
+"""Principals in command options: a type and a name, such as User:alice."""
 
 from kaspar.acls.principal import Principal
 from kaspar.tools.command_line import CommandFailed

@@ -1,4 +1,4 @@
-"""`kafka-metadata-quorum add-controller`: adds a controller to the quorum, by what its settings and directory say."""
+"""Implements `kafka-metadata-quorum add-controller`: adds a controller according to its settings and its directory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ _VALID = "Is this a valid controller configuration file?"
 
 
 def add_controller(admin: Admin, config_file: str | None, *, dry_run: bool) -> str:
-    """Returns what was done."""
+    """Add the controller. Returns a sentence that says what was done."""
     if config_file is None:
         raise CommandFailed(
             "You must supply the configuration file of the controller you are adding when using add-controller."
@@ -63,7 +63,7 @@ def _directory_id(folder: str) -> UUID:
 
 
 def controller_endpoints(settings: Mapping[str, str]) -> list[Endpoint]:
-    """Those that the controller advertises, or listens on."""
+    """The endpoints that the controller advertises, or else listens on."""
     listeners: dict[str, Endpoint] = {}
     for name in ("listeners", "advertised.listeners"):
         for text in filter(None, (each.strip() for each in settings.get(name, "").split(","))):

@@ -30,7 +30,7 @@ class NewScramUser:
 
 
 def parse_scram_arguments(arguments: Sequence[str]) -> list[NewScramUser]:
-    """Raises KasparError with the sentence of Kafka's command, which repeats no secret."""
+    """Parse the arguments. Raises KasparError with the message of Kafka's command, which contains no secret."""
     return [_user(argument.strip()) for argument in arguments]
 
 

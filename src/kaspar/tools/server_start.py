@@ -1,4 +1,4 @@
-"""kafka-server-start: run a broker with the settings of a properties file."""
+"""kafka-server-start: runs a broker with the settings of a properties file."""
 
 import argparse
 import sys

@@ -10,7 +10,7 @@ from kaspar.tools import server_start
 
 
 def running_brokers() -> Iterator[tuple[int, list[str]]]:
-    """The process ids of the brokers visible to this user, and the arguments they were started with."""
+    """The process ids of the brokers visible to this user, and the arguments with which they were started."""
     for pid, words in running_programs():
         arguments = _arguments_of_broker(words)
         if arguments is not None:
@@ -18,7 +18,7 @@ def running_brokers() -> Iterator[tuple[int, list[str]]]:
 
 
 def broker_arguments(words: Sequence[str]) -> list[str] | None:
-    """The arguments of a broker, if this is its command line."""
+    """The arguments of the broker with this command line; None if it is not a broker."""
     return _arguments_of_broker(program_words(words))
 
 
@@ -33,7 +33,7 @@ def _arguments_of_broker(rest: list[str]) -> list[str] | None:
 
 
 def _arguments_of_run(words: Sequence[str]) -> list[str] | None:
-    """Of `kaspar broker`, which runs a broker unless the next word is another command."""
+    """The arguments of `kaspar broker`, which runs a broker unless the next word is another command."""
     match words:
         case ["list" | "describe" | "log-dirs" | "--help" | "-h", *_]:
             return None

@@ -1,7 +1,7 @@
-"""kafka-storage: formats log directories and shows what is in them.
+"""kafka-storage: formats log directories, and shows their contents.
 
 A broker formats the directories of a new cluster by itself. This command is for what only an operator can know: that an
-empty directory is new, and not a volume that failed to mount; that a directory unknown to the cluster may be used.
+empty directory is new, and not a volume that failed to mount; or that a directory unknown to the cluster may be used.
 """
 
 import asyncio
@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def show_directories(log_dirs: Sequence[str]) -> int:
-    """Takes no lock, so that it also works while a broker runs. Returns 1 if something is wrong."""
+    """Takes no lock, so that it also works while a broker runs. Returns 1 if there are problems."""
     from kaspar.storage import OsFiles
     from kaspar.storage.directories.folder_metadata import MetaProperties, read_meta_properties
 

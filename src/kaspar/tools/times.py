@@ -1,4 +1,4 @@
-"""Times in options, in the forms that Kafka's commands take."""
+"""Parses times in options, in the formats of Kafka's commands."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -18,12 +18,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UnreadableTime(CommandFailed):
-    """What Kafka's Utils.getDateTime raises as a ParseException."""
+    """Corresponds to the ParseException of Kafka's Utils.getDateTime."""
 
 
 def parse_datetime(text: str) -> int:
-    """Milliseconds since 1970 of YYYY-MM-DDThh:mm:ss.sss, in UTC if no time zone follows. Of the digits behind the
-    point the number counts: .5 are 5 ms, as for Java's SimpleDateFormat."""
+    """Parse YYYY-MM-DDThh:mm:ss.sss to milliseconds since 1970, in UTC unless a time zone follows. As in Java's
+    SimpleDateFormat, the digits after the point are a number of milliseconds: .5 is 5 ms."""
     if "T" not in text:
         raise UnreadableTime("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
     found = _DATETIME.fullmatch(text)
@@ -43,7 +43,7 @@ def parse_datetime(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of PnDTnHnMnS, as Java's Duration reads it; a part of a millisecond counts as a whole one less."""
+    """Parse PnDTnHnMnS to milliseconds, like Java's Duration. Fractions of a millisecond are rounded down."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise CommandFailed("Text cannot be parsed to a Duration")

@@ -1,6 +1,7 @@
-"""zookeeper-security-migration: protects the nodes of a cluster in ZooKeeper, or opens them. Options of Kafka 3.9.
+"""zookeeper-security-migration: protects a cluster's nodes in ZooKeeper, or opens them. The options are those of Kafka
+3.9.
 
-It logs in as brokers do: with the JAAS file that `KAFKA_OPTS` names, or with what `--zk-tls-config-file` has, which may
+It logs in like a broker: with the JAAS file in `KAFKA_OPTS`, or with the settings in `--zk-tls-config-file`, which may
 be the properties file of a broker.
 """
 
@@ -102,7 +103,7 @@ def _of_zookeeper(settings: Mapping[str, str], arguments: argparse.Namespace) ->
         "zookeeper.connect": arguments.connect or known.get("zookeeper.connect") or "localhost:2181",
         "zookeeper.session.timeout.ms": str(arguments.session_timeout_ms),
         "zookeeper.connection.timeout.ms": str(arguments.connection_timeout_ms),
-        "zookeeper.set.acl": "true",  # so that an identity is required, whatever is done with it
+        "zookeeper.set.acl": "true",  # requires an identity, whether nodes are protected or opened
     }
 
 

@@ -1,1 +1,1 @@
-"""What every HTTP face shares: listeners, TLS, log-in, limits, errors as JSON, and the server itself."""
+"""What all HTTP services share: listeners, TLS, authentication, limits, errors as JSON, and the server itself."""

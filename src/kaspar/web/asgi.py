@@ -12,5 +12,5 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header of this name, which is in lower case."""
+    """The first header of this name. The name must be in lower case."""
     return next((value for each, value in scope["headers"] if each == name), None)

@@ -1,6 +1,6 @@
 """Checks the Authorization header of requests: basic by a file of users, bearer by a file of tokens or by JWTs.
 
-Secrets are compared in constant time. Hashed passwords are checked in a thread; one that was right is not hashed again.
+Secrets are compared in constant time. Hashed passwords are checked in a thread, and a correct one is not hashed again.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Authenticator(Protocol):
     def scheme(self) -> Scheme: ...
 
     async def caller(self, given: bytes) -> Caller | None:
-        """The caller with these credentials, which follow the scheme in the header. None if they are wrong."""
+        """The caller with these credentials, the part of the header after the scheme. None if they are wrong."""
 
 
 class BasicAuthenticator:
@@ -39,7 +39,7 @@ class BasicAuthenticator:
         self._users = users
         self._key = secrets.token_bytes(32)
         self._right: set[bytes] = set()
-        """Keyed digests of the names and hashed passwords that were right, so that neither is kept in memory."""
+        """Keyed digests of the names and passwords whose hashes matched, so that neither is kept in memory."""
         self._threads: ThreadPoolExecutor | None = None
 
     async def caller(self, given: bytes) -> Caller | None:
@@ -78,7 +78,7 @@ class TokenAuthenticator:
 
     async def caller(self, given: bytes) -> Caller | None:
         found = None
-        for token, name in self._tokens.names.items():  # always all of them: the time reveals nothing
+        for token, name in self._tokens.names.items():  # always all of them, so that the time reveals nothing
             if hmac.compare_digest(token, given):
                 found = Caller(name, Scheme.BEARER, token.decode("utf-8", "surrogateescape"))
         return found

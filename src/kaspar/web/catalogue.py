@@ -1,6 +1,6 @@
-"""The HTTP services, each declared once: its name, its port and what has to be installed for it.
+"""The HTTP services, each declared once: its name, its port and the packages that it needs.
 
-Read by the process that hosts them (kaspar.services), by the supervisor that plans it, and by the commands.
+Used by the process that hosts the services (kaspar.services), by the supervisor, and by the commands.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class Service:
     name: str
-    """Of its options, its settings file and its extra: `--rest-port`, `rest.properties`, `kaspar[rest]`."""
+    """Used in its options, its settings file and its extra: `--rest-port`, `rest.properties`, `kaspar[rest]`."""
     title: str
-    """As people call it, after "the"."""
+    """The name for people, used after "the"."""
     port: int
-    """Where it listens by default."""
+    """The default port."""
     packages: Mapping[str, str]
-    """The modules that it needs, and the packages that bring them."""
+    """The modules that it needs, and the packages that provide them."""
 
 
 _REGISTRY_PACKAGES: Final = {

@@ -1,7 +1,7 @@
-"""What uvicorn's connections lack: limits (limits.py), the name in a client's certificate, and errors in the form of a
-service.
+"""Adds what uvicorn's connections lack: limits (limits.py), the name in a client's certificate, and errors in a
+service's own format.
 
-`Connection` is mixed into uvicorn's protocol for h11 or for httptools, which have the same shape.
+`Connection` is mixed into uvicorn's protocol for h11 or for httptools, which have the same structure.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ else:
 log = get_log(__name__)
 
 PEER: Final = "kaspar.peer"
-"""The key of the scope with the name in the client's certificate."""
+"""The key of the scope for the name in the client's certificate."""
 MALFORMED: Final = (400, "The request is not valid HTTP.")
 HEAD_TOO_LARGE: Final = (431, "The headers of the request are too large.")
 _LEAST_READ: Final = 64 * 1024
-"""Of a response in memory, in the time of `unread_within_s`."""
+"""How much of a response in memory a client must read in each `unread_within_s`."""
 
 _SILENT: Final = logging.getLogger("kaspar.web.uvicorn")
-"""In place of uvicorn's own: what clients do wrong is logged here, structured and at the level debug."""
+"""Replaces uvicorn's logger: errors of clients are logged here, structured and at debug level."""
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
@@ -50,7 +50,7 @@ class Open(Protocol):
 
 
 class OpenConnections:
-    """Those of one server, the one that has waited longest for a complete response first."""
+    """The open connections of one server. The one that has waited longest for a complete response is first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -67,7 +67,7 @@ class OpenConnections:
             oldest.abort("too many connections")
 
     def _longest_waiting(self, newest: Open) -> Open:
-        """One without a request under way, if there is one."""
+        """Prefers a connection without a request in progress."""
         idle = (each for each in self._open if not each.is_responding and each is not newest)
         return next(idle, None) or next(iter(self._open))
 
@@ -91,7 +91,7 @@ class Listening:
     open_connections: OpenConnections
     error_form: ErrorForm
     name_of_peer: Callable[[bytes], str] | None = None
-    """The name in a client's certificate (DER). Raises KasparError if it may not connect."""
+    """The name in a client's certificate (DER). Raises KasparError if the client may not connect."""
 
 
 class Connection(_UvicornProtocol):
@@ -109,9 +109,9 @@ class Connection(_UvicornProtocol):
         self._listening = listening
         self._limits = listening.limits
         self.refusal = MALFORMED
-        """Status and message for what cannot be parsed; a parser's callback may change it."""
+        """The status and message for bytes that cannot be parsed. A parser's callback may change it."""
         self._socket: socket.socket | None = None
-        """Over TLS: its transport does not know what waits for the client."""
+        """Set for TLS, whose transport does not know how much the client has yet to read."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._response_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
@@ -121,9 +121,9 @@ class Connection(_UvicornProtocol):
         self.transport.abort()
 
     def refuse(self, status: int, message: str) -> None:
-        """Respond to what is no request that could reach the application, and close."""
+        """Respond to something that cannot be passed to the application, and close the connection."""
         log.debug("rejected a request", client=self._peer_address(), status=status, reason=message)
-        if self.is_responding:  # an error in its middle would look like a part of that response
+        if self.is_responding:  # an error in the middle of a response would look like a part of it
             self.abort(message)
             return
         body = self._listening.error_form(status, message)
@@ -136,12 +136,12 @@ class Connection(_UvicornProtocol):
         self._start_unread_timer()
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls for bytes that are no HTTP."""
+        """Called by uvicorn for bytes that are not HTTP."""
         self.refuse(*self.refusal)
 
     @property
     def is_responding(self) -> bool:
-        # None before the first request, whatever its annotation says.
+        # None before the first request, despite its annotation.
         return self.cycle is not None and not self.cycle.response_complete  # type: ignore[redundant-expr]
 
     # -- what asyncio calls ------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Connection(_UvicornProtocol):
             self.abort(f"its certificate was rejected: {problem}")
 
     def _look_at_tls(self, transport: asyncio.Transport) -> None:
-        """Requests of this connection carry the name in its certificate."""
+        """Add the name in the client's certificate to the requests of this connection."""
         tls = transport.get_extra_info("ssl_object")
         if tls is None:
             return
@@ -177,7 +177,7 @@ class Connection(_UvicornProtocol):
         if self.is_responding:
             if not was_responding:
                 self._request_begins()
-        elif self._head_timer is None:  # more bytes of the same head get no more time
+        elif self._head_timer is None:  # more bytes of the same head do not extend the time
             self._start_head_timer()
 
     def pause_writing(self) -> None:
@@ -197,7 +197,7 @@ class Connection(_UvicornProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-        if self._unread_timer is not None and not self._unread:  # it has read what came before
+        if self._unread_timer is not None and not self._unread:  # it has read the earlier response
             self._stop_unread_timer()
         if self._limits.response_within_s is not None:
             self._stop_response_timer()
@@ -208,9 +208,9 @@ class Connection(_UvicornProtocol):
             self.abort("its response took too long")
 
     def on_response_complete(self) -> None:
-        """The response is complete, and perhaps not read yet: then it is watched until it is."""
+        """The response is complete, but possibly not yet read. If so, it is watched until it is."""
         self._listening.open_connections.responded(self)
-        super().on_response_complete()  # which begins with the next request, if it is here already
+        super().on_response_complete()  # starts the next request if it has already arrived
         if self.is_responding:
             self._request_begins()
         elif not self._unread:
@@ -220,7 +220,7 @@ class Connection(_UvicornProtocol):
 
     @property
     def _unread(self) -> bool:
-        """Whether bytes wait for the client."""
+        """Whether bytes are waiting for the client to read them."""
         if self._socket is None:
             return self.transport.get_write_buffer_size() > 0
         return unsent_bytes(self._socket) > 0
@@ -231,7 +231,7 @@ class Connection(_UvicornProtocol):
         self._unread_timer = self.loop.call_later(self._limits.unread_within_s, self._check_unread, self._taken())
 
     def _check_unread(self, before: int) -> None:
-        """The client need not have taken all of a large response, but something."""
+        """The client need not have read all of a large response, but enough of it."""
         self._unread_timer = None
         if not self._unread:
             return
@@ -241,7 +241,7 @@ class Connection(_UvicornProtocol):
             self._start_unread_timer()
 
     def _taken(self) -> int:
-        """How much the client has received, counted from anywhere."""
+        """The amount that the client has received, relative to an arbitrary origin."""
         if self._socket is None:
             return -self.transport.get_write_buffer_size()
         return acknowledged_bytes(self._socket)

@@ -1,4 +1,4 @@
-"""Credentials files: users with passwords, or tokens. One on each line; empty lines and those that start with # are
+"""Credentials files: users with passwords, or tokens. One on each line; empty lines and lines that start with # are
 ignored.
 
 A password may be hashed: `name:{scrypt}SALT:HASH` or `name:{sha512}SALT:HASH` (also sha256 and sha1), with the hash in
@@ -20,7 +20,7 @@ from typing import Any, Final
 from kaspar.base.errors import KasparError
 
 ALGORITHMS: Final = ("scrypt", "sha512", "sha256", "sha1")
-"""The most expensive first."""
+"""The most expensive one first."""
 _HASHED: Final = re.compile(rb"\{(scrypt|sha512|sha256|sha1)\}([^:]*):([A-Za-z0-9+/]+=*)")
 _SCRYPT: Final[Mapping[str, int]] = {"n": 16_384, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024}
 _PBKDF2_ROUNDS: Final = 5_000
@@ -28,7 +28,7 @@ _PBKDF2_ROUNDS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """`algorithm` None: `secret` is the password itself."""
+    """If `algorithm` is None, `secret` is the password itself."""
 
     secret: bytes = field(repr=False)
     algorithm: str | None = None
@@ -52,7 +52,7 @@ def _hashed(algorithm: str | None, salt: bytes, password: bytes) -> bytes:
 
 
 def hash_password(password: str, salt: str, algorithm: str = "scrypt") -> str:
-    """The part of a credentials file's line after the name and its colon."""
+    """The part of a line in a credentials file after the name and the colon."""
     hashed = base64.b64encode(_hashed(algorithm, salt.encode(), password.encode())).decode()
     return f"{{{algorithm}}}{salt}:{hashed}"
 
@@ -93,7 +93,9 @@ class UsersFile:
 
     @property
     def decoy(self) -> Password:
-        """Checked for an unknown name, at the cost of the slowest of the others: the time reveals no names."""
+        """A password to check for an unknown name. It takes as long as the slowest of the others, so that the time does
+        not reveal which names exist.
+        """
         used = {password.algorithm for password in self.passwords.values()}
         return Password(b"\0", next((algorithm for algorithm in ALGORITHMS if algorithm in used), None))
 
@@ -113,12 +115,12 @@ def _from_karapace(user: Mapping[str, Any]) -> Password:
 
 
 class TokensFile:
-    """Bearer tokens, each on a line of its own; `name:token` says whose it is."""
+    """Bearer tokens, one on each line. `name:token` gives the token a name."""
 
     def __init__(self, file: str) -> None:
         self._file = Path(file)
         self.names: Mapping[bytes, str | None] = {}
-        """By the token."""
+        """The name of each token."""
 
     def files(self) -> Iterable[Path]:
         return (self._file,)
@@ -131,7 +133,7 @@ class TokensFile:
 
 
 def _named_token(line: bytes) -> tuple[bytes, str | None]:
-    """A token has no colon: RFC 6750 does not allow one."""
+    """The colon separates the two: a token cannot contain one (RFC 6750)."""
     name, colon, token = line.rpartition(b":")
     return (token, name.decode("utf-8", "surrogateescape")) if colon else (line, None)
 

@@ -1,7 +1,7 @@
-"""How a service writes errors that arise before or outside of its application: malformed HTTP, a failed log-in, a
+"""The format of errors that arise before or outside of the application: malformed HTTP, failed authentication, a
 request beyond a limit, a bug.
 
-Each API has a form of its own, so a service hands the server a function, its `ErrorForm`.
+Each API has its own format, so a service provides a function, its `ErrorForm`.
 """
 
 import json
@@ -20,16 +20,16 @@ class ErrorBody:
 
 
 ErrorForm: TypeAlias = Callable[[int, str], ErrorBody]
-"""The body for an HTTP status and a sentence."""
+"""The body for an HTTP status and a message."""
 
 
 def plain_error(status: int, message: str) -> ErrorBody:
-    """For pages that people and probes read."""
+    """For pages that are read by people and probes."""
     return ErrorBody("text/plain; charset=utf-8", f"{message}\n".encode())
 
 
 def json_error_form(content_type: str = "application/json") -> ErrorForm:
-    """Confluent's form: the HTTP status as `error_code`, and a message."""
+    """Confluent's format: the HTTP status as `error_code`, and a message."""
 
     def form(status: int, message: str) -> ErrorBody:
         body = {"error_code": status, "message": message}
@@ -48,7 +48,7 @@ def phrase_of(status: int) -> str:
 async def send_error(
     send: Send, form: ErrorForm, status: int, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> None:
-    """A whole response."""
+    """Send a complete error response."""
     body = form(status, message)
     own = [(b"content-type", body.content_type.encode()), (b"content-length", str(len(body.content)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})

@@ -1,4 +1,4 @@
-"""Files that are read again while a service runs, such as certificates and passwords."""
+"""Files that are reloaded while a service runs, such as certificates and passwords."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,11 +16,11 @@ class Loaded(Protocol):
     def files(self) -> Iterable[Path]: ...
 
     def load(self) -> None:
-        """Raises KasparError with a sentence, and leaves what was loaded before as it is."""
+        """Load the files. If it raises KasparError, the state loaded before is unchanged."""
 
 
 class Reloader:
-    """Loads once at the start, where a problem is raised, and later what has changed, where it is logged."""
+    """Loads files at the start, and again when they change. An error is raised at the start, and later only logged."""
 
     def __init__(self, *loaded: Loaded) -> None:
         """Raises KasparError."""
@@ -30,7 +30,7 @@ class Reloader:
             each.load()
 
     def reload_changed(self) -> None:
-        """If changed files cannot be used, the earlier ones stay in use."""
+        """If changed files cannot be loaded, the earlier state remains in use."""
         for each, seen in self._seen.items():
             state = _state(each)
             if state == seen:
@@ -43,7 +43,9 @@ class Reloader:
 
 
 def _state(loaded: Loaded) -> dict[Path, tuple[int, int]]:
-    """A file that is replaced has another inode, also if its time stays the same."""
+    """The modification time and the inode of each file: a replaced file has another inode even if its time is the
+    same.
+    """
     state = {}
     for file in loaded.files():
         try:

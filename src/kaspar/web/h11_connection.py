@@ -9,7 +9,9 @@ from kaspar.web.connection import HEAD_TOO_LARGE, Connection
 
 
 class H11Connection(Connection, H11Protocol):
-    """h11 itself bounds a head, and what is between the chunks of a body (`h11_max_incomplete_event_size`)."""
+    """h11 itself limits the size of a head, and of the bytes between the chunks of a body
+    (`h11_max_incomplete_event_size`).
+    """
 
     def send_400_response(self, msg: str) -> None:
         problem = sys.exception()

@@ -1,7 +1,7 @@
 """Runs hosted services in one event loop: binds their listeners, starts them, serves them, and stops them in order.
 
-They start side by side, and each is served as soon as it has started. One that cannot start ends all of them with its
-sentence: a process that serves half of what it was started for would look healthy.
+Services start concurrently, and each is served as soon as it has started. If one cannot start, all are stopped: a
+process that serves only some of its services would look healthy.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class _Hosted:
     """One service with its listeners and server."""
 
     def __init__(self, service: HostedService) -> None:
-        """Raises KasparError with a sentence for settings that cannot be used, and for a port that is taken."""
+        """Raises KasparError if settings are invalid or a port is in use."""
         settings = service.settings
         self.service = service
         self._authenticator, credentials = _authenticator_of(settings)
@@ -84,13 +84,13 @@ class _Hosted:
         log.info("a service is ready", service=self.service.name, listeners=",".join(self.urls))
 
     async def _hosts(self) -> AllowedHosts | None:
-        """None where a name of another site gains nothing: callers log in, or anybody on the network may call."""
+        """None if DNS rebinding gains nothing: callers must log in, or the service is open to the network anyway."""
         if self._authenticator is not None or not all(each.is_loopback for each in self.listeners):
             return None
         return await asyncio.to_thread(AllowedHosts, self.urls, self.service.settings.allowed_hosts)
 
     async def stop(self) -> None:
-        """Requests end first: they may need the service to complete."""
+        """Requests are ended first, because they may need the service to complete."""
         try:
             if self._server is not None:
                 await self._server.stop(self.service.settings.shutdown_graceful_ms / 1000)
@@ -105,7 +105,7 @@ class _Hosted:
 
 class Host:
     def __init__(self, services: Sequence[HostedService]) -> None:
-        """Binds all listeners. Raises KasparError with a sentence."""
+        """Binds all listeners. Raises KasparError."""
         self._hosted: list[_Hosted] = []
         try:
             for service in services:
@@ -119,12 +119,12 @@ class Host:
 
     @property
     def urls(self) -> Mapping[str, tuple[str, ...]]:
-        """The URLs of the listeners, by the service's name."""
+        """The URLs of the listeners, by service name."""
         return {hosted.service.name: hosted.urls for hosted in self._hosted}
 
     async def start(self) -> None:
-        """Return when all services are served. Raises the KasparError of the first that cannot start; the others are
-        cancelled. `stop` is to be called then too."""
+        """Return when all services are served. If one cannot start, raises its KasparError and cancels the others. Call
+        `stop` in this case, too."""
         starting = {asyncio.create_task(hosted.start()): hosted for hosted in self._hosted}
         try:
             await asyncio.wait(starting, return_when=asyncio.FIRST_EXCEPTION)

@@ -27,10 +27,10 @@ class HostThread:
         self._stop_requested: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="kaspar-services", daemon=True)
         self.urls: Mapping[str, tuple[str, ...]] = {}
-        """The URLs of the listeners, by the service's name. Known after `start`."""
+        """The URLs of the listeners, by service name. Set by `start`."""
 
     def start(self) -> None:
-        """Return when all services are served. Raises what their start fails with."""
+        """Return when all services are served. Raises the error with which their start failed."""
         self._thread.start()
         if not self._started.wait(START_TIMEOUT_S):
             self._request_stop()
@@ -38,7 +38,7 @@ class HostThread:
         self._raise_problem()
 
     def stop(self) -> None:
-        """Blocks. Raises what the services have ended with."""
+        """Blocks until the services have stopped. Raises the error with which they ended, if any."""
         self._request_stop()
         self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():

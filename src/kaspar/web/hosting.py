@@ -1,7 +1,8 @@
-"""What a hosted service is: an ASGI application with a start and an end, and the settings by which it is served.
+"""The interface of a hosted service: an ASGI application that can be started and stopped, and the settings by which it
+is served.
 
-The host binds a service's listeners, passes it their addresses, starts it, and serves requests when it has started. So
-a port that is taken is reported before anything starts, and clients that come early wait in the socket's backlog.
+The host binds a service's listeners, passes it their addresses, starts it, and then serves requests. So a port in use
+is reported before anything starts, and early clients wait in the socket's backlog.
 """
 
 from collections.abc import Sequence
@@ -19,23 +20,23 @@ class HostedService(Protocol):
 
     @property
     def settings(self) -> WebSettings:
-        """How it is served: listeners, TLS, log-in, limits."""
+        """How it is served: listeners, TLS, authentication, limits."""
 
     @property
     def error_form(self) -> ErrorForm:
-        """How errors that do not reach the application are written (kaspar.web.errors)."""
+        """The format of errors that do not reach the application (kaspar.web.errors)."""
 
     @property
     def app(self) -> App:
-        """The application. Asked for after `start`."""
+        """The application. Read after `start`."""
 
     def bound(self, listeners: Sequence[str]) -> None:
-        """Called once, before `start`: the URLs of its listeners, as `http://0.0.0.0:8081`, with the ports that were
-        taken where the settings have port 0."""
+        """Called once, before `start`, with the URLs of its listeners, such as `http://0.0.0.0:8081`. Port 0 in the
+        settings is replaced by the actual port."""
 
     async def start(self) -> None:
-        """Return when requests can be served. Raises KasparError with a sentence, which ends the process. May be
-        cancelled; `stop` is called then too."""
+        """Return when requests can be served. A KasparError ends the process. May be cancelled; `stop` is called in
+        this case, too."""
 
     async def stop(self) -> None:
-        """Called once, when no request is under way any more, also after a `start` that failed."""
+        """Called once, when no requests are in progress any more, also after a failed `start`."""

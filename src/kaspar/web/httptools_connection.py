@@ -1,7 +1,8 @@
-"""Connections whose HTTP is parsed by httptools, in C, which takes half of h11's time for a small request.
+"""Connections whose HTTP is parsed by httptools, which is written in C and takes half of h11's time for a small
+request.
 
-It bounds nothing by itself, so that is done here: the head, the trailer of a chunked body, what is between chunks, and
-how many requests a client sends before it has read a response.
+httptools has no limits of its own, so they are enforced here: on the head, the trailer of a chunked body, the bytes
+between chunks, and the number of requests that a client sends before it has read a response.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ _OFFER: Final = (b"connection", b"upgrade", b"http2-settings")
 
 
 class _Stop(Exception):
-    """Raised in a callback of the parser, which then stops."""
+    """Raised in a callback to stop the parser."""
 
 
 class _BoundedParser(HttpToolsProtocol):
@@ -36,9 +37,9 @@ class _BoundedParser(HttpToolsProtocol):
         self._most_head_bytes = config.h11_max_incomplete_event_size or 0
         self._is_in_head = False
         self._head_bytes = 0
-        """Of the request line and complete headers, those of a trailer too."""
+        """The size of the request line and of complete headers, including those of a trailer."""
         self._quiet_bytes = 0
-        """Received since the parser has reported anything: of one header, or of an extension of a chunk."""
+        """Bytes received since the parser last called back, for example for a single header or a chunk extension."""
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -53,8 +54,8 @@ class _BoundedParser(HttpToolsProtocol):
             self.send_400_response("")
 
     def _feed(self, data: bytes) -> None:
-        """A request that offers another protocol, as those of Java's HttpClient do, is one like any other. Its parser
-        leaves the body out, so it is parsed again without the offer."""
+        """A request that offers to upgrade the protocol, as those of Java's HttpClient do, is treated like any other.
+        The parser skips the body of such a request, so it is parsed again without the offer."""
         while data:
             try:
                 self.parser.feed_data(data)
@@ -77,7 +78,7 @@ class _BoundedParser(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(len(name) + len(value) + len(b": \r\n"))
-        if self._is_in_head:  # otherwise it is part of a trailer, which no application reads
+        if self._is_in_head:  # otherwise it is in a trailer, which no application reads
             super().on_header(name, value)
 
     def _count(self, size: int) -> None:

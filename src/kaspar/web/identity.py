@@ -3,7 +3,7 @@
     caller = caller_of(request.scope)
     if not caller.is_anonymous and permits(caller.name, ...): ...
 
-The web server has checked it before the application runs.
+The web server has authenticated the caller before the application runs.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ CALLER: Final = "kaspar.caller"
 
 
 class Scheme(Enum):
-    """How a caller has authenticated, with the name that HTTP has for it."""
+    """How a caller authenticated. The values are HTTP's names."""
 
     BASIC = "basic"
     BEARER = "bearer"
@@ -27,10 +27,10 @@ class Scheme(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`credentials` is what can be passed on to a broker: the password (BASIC) or the token (BEARER)."""
+    """`credentials` can be passed on to a broker: the password (BASIC) or the token (BEARER)."""
 
     name: str | None
-    """None if callers need not authenticate, or if the credentials file gives the token no name."""
+    """None if callers need not authenticate, or if the credentials file has no name for the token."""
     scheme: Scheme | None = None
     credentials: str | None = field(default=None, repr=False)
 

@@ -1,4 +1,6 @@
-"""What one client may cost an HTTP server. Anyone who reaches the port can connect, so all of it is bounded."""
+"""The resources of an HTTP server that one client may use. Everything is limited, because anyone who reaches the port
+can connect.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,18 +11,19 @@ from kaspar.web.settings import WebSettings
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """- Beyond `connections` the one that has waited longest is closed. A TLS handshake under way counts.
+    """- If there are more than `connections`, the one that has waited longest is closed. A TLS handshake in progress
+      counts as a connection.
     - A client has `head_within_s` for a handshake, for the head of its first request, and for each later head from its
-      first byte. What it still sends of a body after its response counts as the next head.
-    - It has to read its response: in each `unread_within_s` all that waits in memory, or a part of some size.
-    - Between requests a connection lives for `idle_s`.
+      first byte. Bytes of a body that arrive after the response count as part of the next head.
+    - In each `unread_within_s` a client must read all of its response that is in memory, or a minimum amount.
+    - Between requests a connection is kept for `idle_s`.
     """
 
     connections: int = 200
     head_bytes: int = 32 * KIB
     head_within_s: float = 10.0
     response_within_s: float | None = None
-    """For a whole response, if no response can take long."""
+    """The time limit for a whole response, if no response can take long."""
     unread_within_s: float = 60.0
     idle_s: float = 75.0
 
@@ -35,7 +38,7 @@ class RequestLimits:
 
 
 PAGES: Final = ConnectionLimits(response_within_s=60.0)
-"""For small pages, none of which is slow to create."""
+"""For small pages that are all quick to create."""
 
 
 def connection_limits(settings: WebSettings) -> ConnectionLimits:

@@ -1,4 +1,4 @@
-"""Where a service listens: `listeners` parsed, and their sockets, bound before anything starts."""
+"""The listeners of a service: parses `listeners`, and binds the sockets before anything starts."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ BACKLOG: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class ListenerAddress:
-    """An empty host stands for every address of the machine."""
+    """An empty host means every address of the machine."""
 
     scheme: str
     host: str
@@ -36,7 +36,7 @@ class ListenerAddress:
 
 
 def parse_listeners(listeners: Sequence[str], protocol_map: Sequence[str] = ()) -> tuple[ListenerAddress, ...]:
-    """Raises InvalidSetting with a sentence."""
+    """Parse the settings. Raises InvalidSetting."""
     schemes = {scheme: scheme for scheme in _SCHEMES} | _parse_map(protocol_map)
     addresses = tuple(_parse(text, schemes) for text in listeners if text)
     if not addresses:
@@ -68,19 +68,19 @@ def _parse_map(protocol_map: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One that has its socket. `address` has the port that it got."""
+    """A listener with its socket. `address` has the actual port."""
 
     address: ListenerAddress
     socket: socket.socket
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is reached from this machine only."""
+        """Whether it can be reached from this machine only."""
         return ip_address(self.socket.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def bind_all(addresses: Sequence[ListenerAddress], what: str) -> list[Listener]:
-    """All or none. `what` serves there, for the sentence. Raises KasparError."""
+    """Bind all addresses or none. `what` names the service in error messages. Raises KasparError."""
     with contextlib.ExitStack() as opened:
         listeners = []
         for address in addresses:
@@ -92,7 +92,7 @@ def bind_all(addresses: Sequence[ListenerAddress], what: str) -> list[Listener]:
 
 
 def bind(host: str, port: int, what: str) -> socket.socket:
-    """A socket that listens: clients that connect before anything is served wait in its backlog."""
+    """A listening socket. Clients that connect before the service has started wait in its backlog."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

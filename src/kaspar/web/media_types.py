@@ -9,18 +9,20 @@ class MediaRange(NamedTuple):
     name: str
     """In lower case, without parameters: `application/json`, `application/*`, `*/*`."""
     weight: float
-    """From 0, which refuses the range, to 1."""
+    """From 0, which rejects the range, to 1."""
 
 
 def accepted_ranges(accept: str | None) -> list[MediaRange]:
-    """In the order of the header. Everything is accepted by a request without one. A malformed weight counts as 1."""
+    """The media ranges, in the order of the header. A request without the header accepts everything. A malformed weight
+    counts as 1.
+    """
     if accept is None or not accept.strip():
         return [MediaRange("*/*", 1.0)]
     return [_media_range(each) for each in accept.split(",", _MAX_RANGES)[:_MAX_RANGES] if each.strip()]
 
 
 def media_type_name(content_type: str) -> str:
-    """In lower case, without parameters."""
+    """The name in lower case, without parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 

@@ -1,8 +1,8 @@
-"""What a hosted service's requests are like, for Prometheus: by route, method and status, with their durations.
+"""Metrics of a hosted service's requests, for Prometheus: counts by route, method and status, and durations.
 
-The page is at `kaspar.http.metrics.path`, behind the service's log-in. A route is a path as it is declared, as
-`/subjects/{subject}/versions`, so that the number of series does not depend on what clients ask for. What no route
-matches is counted under `other`, and so are routes beyond MAX_ROUTES.
+The page is at `kaspar.http.metrics.path`, and requires the service's authentication. A route is a declared path such as
+`/subjects/{subject}/versions`, so that the number of series does not depend on the requests of clients. Requests that
+match no route, and those of routes beyond MAX_ROUTES, are counted under `other`.
 """
 
 import time
@@ -21,14 +21,14 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 class HttpMetrics:
-    """Of one service. Owned by the event loop that serves it."""
+    """The metrics of one service. Owned by the event loop that serves it."""
 
     def __init__(self, service: str, now: Callable[[], float] = time.monotonic) -> None:
         self.service = service
         self.requests: Counter[tuple[str, str, int]] = Counter()
-        """By route, method and status; 0 where there was no response, since the client had left."""
+        """By route, method and status. Status 0 means no response, because the client disconnected first."""
         self.times: dict[str, Histogram] = {}
-        """By route, in seconds."""
+        """Durations in seconds, by route."""
         self.under_way: Callable[[], int] = lambda: 0
         self.connections: Callable[[], int] = lambda: 0
         self._now = now
@@ -36,7 +36,7 @@ class HttpMetrics:
 
     def record(self, scope: Scope, status: int | None, seconds: float) -> None:
         self.maybe_rotate()
-        route = _route_of(scope) if status != 401 else OTHER  # whoever does not log in must not fill the table
+        route = _route_of(scope) if status != 401 else OTHER  # unauthenticated clients must not fill the table
         if route not in self.times and len(self.times) >= MAX_ROUTES:
             route = OTHER
         method = scope["method"] if scope["method"] in _METHODS else OTHER
@@ -55,7 +55,7 @@ class HttpMetrics:
 
 
 def name_route(scope: Scope, template: str) -> None:
-    """For applications that do not route by Starlette: what the request's path matched."""
+    """For applications that do not use Starlette's routing: set the path template that the request matched."""
     scope[_ROUTE] = template
 
 
@@ -67,7 +67,9 @@ def _route_of(scope: Scope) -> str:
 
 
 def _template(path: str, parameters: Mapping[str, Any]) -> str:
-    """The path with the names of its parameters, which are told by their values, from the last to the first."""
+    """The path with the names of its parameters in place of their values, which are searched from the last to the
+    first.
+    """
     end = len(path)
     for name, value in reversed(list(parameters.items())):
         at = path.rfind(f"/{value}", 0, end)
@@ -123,7 +125,7 @@ FAMILIES: Final[tuple[Family[HttpMetrics], ...]] = (
 
 
 class WithMetricsPage:
-    """An application in front of the service's own, which has the page at its path."""
+    """An ASGI application that serves the metrics page, and passes other requests to the service's application."""
 
     def __init__(self, app: App, path: str, metrics: HttpMetrics) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""OpenAPI descriptions, derived from what a service declares about its operations."""
+"""OpenAPI descriptions, derived from a service's declarations of its operations."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,25 +36,25 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSpec:
-    """The response with one status."""
+    """A response with one particular status."""
 
     doc: str
     body: Any = None
-    """The type of the JSON, or None if there is no body."""
+    """The type of the JSON body, or None if there is no body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     method: str
     path: str
-    """With its parameters in braces: `/topics/{topic}`."""
+    """With path parameters in braces: `/topics/{topic}`."""
     summary: str
     tag: str
     responses: Mapping[str, ResponseSpec]
     """By status."""
     parameters: tuple[Parameter, ...] = ()
     numbers: frozenset[str] = field(default_factory=frozenset)
-    """The parameters of the path that are integers; the others are strings."""
+    """The path parameters that are integers; the others are strings."""
     body: Any = None
 
 
@@ -103,7 +103,7 @@ def _response(spec: ResponseSpec, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _operation_id(operation: Operation) -> str:
-    """`getV3ClustersClusterIdTopicsAllConfigs`: a `-` in place of a name stands for all of them."""
+    """`getV3ClustersClusterIdTopicsAllConfigs`: a path segment `-` stands for all names."""
     segments = ["all" if segment == "-" else segment.strip("{}") for segment in re.split("[/:]", operation.path)]
     words = [word for segment in segments for word in re.split("[-_]", segment)]
     return operation.method.lower() + "".join(word[:1].upper() + word[1:] for word in words)

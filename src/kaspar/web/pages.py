@@ -1,6 +1,7 @@
-"""HTTP pages (metrics, health) served by a thread beside a program's own work.
+"""HTTP pages (metrics, health) served by a thread of a program that has other work.
 
-The thread has its own event loop, and imports the HTTP server itself, so that a start does not wait for it.
+The thread has its own event loop, and imports the HTTP server itself, so that the import does not delay the program's
+start.
 """
 
 import asyncio
@@ -32,11 +33,11 @@ _GRACEFUL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PageSecurity:
-    """Without a certificate, pages are served in plain text; without a scheme, to everyone."""
+    """Without a certificate, pages are served without TLS; without a scheme, to everyone."""
 
     certificate_file: str = ""
     key_file: str = ""
-    """Empty if the certificate's file has the key too."""
+    """Empty if the certificate's file also contains the key."""
     scheme: Scheme | None = None
     credentials_file: str = ""
     """Users or tokens (kaspar.web.credentials)."""
@@ -46,7 +47,7 @@ OPEN: Final = PageSecurity()
 
 
 class PageServer:
-    """Serves the pages until it is stopped. Several may run in one process; it sets no signal handlers."""
+    """Serves the pages until it is stopped. A process may have several. Sets no signal handlers."""
 
     def __init__(
         self,
@@ -57,7 +58,9 @@ class PageServer:
         security: PageSecurity = OPEN,
         limits: ConnectionLimits = PAGES,
     ) -> None:
-        """Not in the thread: what cannot be used must stop the start with a sentence. Raises KasparError."""
+        """Loads and binds everything here rather than in the thread, so that an error stops the program's start. Raises
+        KasparError.
+        """
         self._make_app = make_app
         self._limits = limits
         self._tls = _tls_of(security)
@@ -73,11 +76,11 @@ class PageServer:
         self._stopping = False
 
     def start(self) -> None:
-        """Returns at once. Clients that connect before the thread is up wait in the socket's backlog."""
+        """Start without waiting. Clients that connect before the thread serves wait in the socket's backlog."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and closes the port. Blocks, so not for an event loop. Safe to call twice."""
+        """End the thread and close the port. Blocks, so do not call it from an event loop. Safe to call twice."""
         with self._lock:
             self._stopping = True
             if self._loop is not None and self._stop_requested is not None and not self._loop.is_closed():

@@ -1,6 +1,6 @@
-"""What every request passes before an application sees it, in this order: the number of requests under way, the host
-that it is for, the caller's identity, and the limits of its body. Errors on the way, and the application's bugs, become
-responses in the service's own form.
+"""The checks that every request passes before the application, in this order: the number of requests in progress, the
+requested host, the caller's identity, and the limits of its body. Errors in these checks, and bugs of the application,
+become responses in the service's own format.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _RETRY_AFTER: Final = ((b"retry-after", b"1"),)
 
 
 class BodyRefused(HTTPException):
-    """Raised where an application reads a body that is too large or arrives too slowly. It is an HTTPException, so that
+    """Raised when an application reads a body that is too large or arrives too slowly. It is an HTTPException, so that
     Starlette's error handlers write the response."""
 
 
@@ -49,7 +49,7 @@ class LogIn:
         return f'{self._scheme.decode().capitalize()} realm="{self._realm}"'.encode("latin-1", "replace")
 
     async def caller(self, scope: Scope) -> Caller | None:
-        """None if the request is refused."""
+        """The caller, or None if the request must be rejected."""
         if self._authenticator is None or self._is_skipped(scope["path"]):
             peer = scope.get(PEER)
             return ANONYMOUS if peer is None else Caller(peer, Scheme.CERTIFICATE)
@@ -81,7 +81,7 @@ class Gate:
         metrics: HttpMetrics | None = None,
         hosts: AllowedHosts | None = None,
     ) -> None:
-        """`hosts`: None if the service may be asked by any name."""
+        """`hosts` is None if requests may use any host name."""
         self._app = app
         self._hosts = hosts
         self._log_in = log_in
@@ -146,14 +146,14 @@ class Gate:
 
 
 def _refusal_in(problem: BaseException | None) -> BodyRefused | None:
-    """Starlette wraps it if the response has begun."""
+    """The BodyRefused behind this exception, if any: Starlette wraps it if the response has begun."""
     while problem is not None and not isinstance(problem, BodyRefused):
         problem = problem.__cause__
     return problem
 
 
 class _Response:
-    """Passes on a response, and remembers its status once it has begun."""
+    """Forwards a response, and records its status when it has begun."""
 
     __slots__ = ("_send", "status")
 
@@ -167,12 +167,14 @@ class _Response:
         await self._send(message)
 
     def cut(self) -> None:
-        """The client must not take it for complete: uvicorn closes the connection if the application raises."""
+        """Abort the response, so that the client does not take it for complete: uvicorn closes the connection if the
+        application raises.
+        """
         raise ConnectionAbortedError("the response cannot be completed")
 
 
 class _Body:
-    """A body whose size and duration are bounded."""
+    """A request body whose size and duration are limited."""
 
     def __init__(self, mode: BodyMode, receive: Receive, limits: RequestLimits, declared: int | None) -> None:
         self._mode = mode

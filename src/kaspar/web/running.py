@@ -15,8 +15,8 @@ from kaspar.web.host import Host
 from kaspar.web.hosting import HostedService
 
 _SWITCH_INTERVAL_S: Final = 0.001
-"""How long each thread, such as those that search records, may keep the interpreter from the event loop. Python's own
-default of 5 ms delays every request by all of them."""
+"""The time for which a thread, such as one that searches records, may hold the GIL while the event loop waits for it.
+Python's default of 5 ms would delay every request by that much for each thread."""
 
 Ready: TypeAlias = Callable[[Mapping[str, tuple[str, ...]]], None]
 """Called with the URLs of each service."""
@@ -27,8 +27,8 @@ def run_services(
     *,
     ready: Ready = lambda urls: None,
 ) -> int:
-    """The exit code. The listeners are bound first, then the services are started, and `ready` is called. The log is
-    that of the first service's settings."""
+    """Run the services, and return the exit code. Binds all listeners, starts the services, and calls `ready`. The log
+    is configured by the settings of the first service."""
     settings = services[0].settings
     file = Path(settings.kaspar_log_file) if settings.kaspar_log_file else None
     structured_log.configure(level=settings.kaspar_log_level.upper(), file=file)

@@ -1,5 +1,5 @@
-"""How far the kernel is with sending to a client. Over TLS nothing else is known: the buffers of the transport beneath
-are hidden.
+"""The kernel's progress in sending to a client. Over TLS this is the only source: the buffers of the underlying
+transport are not accessible.
 """
 
 import array
@@ -15,13 +15,15 @@ _BYTES_ACKED: Final = struct.Struct("120xQ")
 
 
 def unsent_bytes(sock: socket.socket) -> int:
-    """What the client's machine has not acknowledged yet."""
+    """The number of bytes that the client's machine has not acknowledged yet."""
     size = array.array("i", [0])
     fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, size)
     return size[0]
 
 
 def acknowledged_bytes(sock: socket.socket) -> int:
-    """Since the connection was opened. Stands still while a client does not read and its buffers are full."""
+    """The number of bytes acknowledged since the connection was opened. Does not grow while a client does not read and
+    its buffers are full.
+    """
     acknowledged: int = _BYTES_ACKED.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES))[0]
     return acknowledged

@@ -1,5 +1,5 @@
-"""Serves an application over HTTP/1.1 on sockets that are bound already. uvicorn's protocols do the HTTP; what goes
-around them is ours, because several servers share one event loop, and one process decides about signals.
+"""Serves an application over HTTP/1.1 on sockets that are already bound. uvicorn's protocols handle HTTP. We do not use
+its server, because several servers share one event loop, and signals are handled once per process.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 RELOAD_EVERY_S: Final = 5.0
-"""How often files that may have changed are looked at."""
+"""How often files are checked for changes."""
 _CANCEL_WITHIN_S: Final = 5.0
 
 
 class _DatedState(ServerState):
-    """The Date header of responses, created on demand and not by a timer."""
+    """Creates the Date header of responses on demand rather than by a timer."""
 
     def __init__(self) -> None:
         self._second = 0
@@ -48,7 +48,7 @@ class _DatedState(ServerState):
 
     @default_headers.setter
     def default_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
-        """What uvicorn starts with."""
+        """Ignores the headers with which uvicorn initializes the state."""
 
 
 class WebServer:
@@ -105,7 +105,7 @@ class WebServer:
             self._reloading = loop.create_task(self._reload(self._reloader))
 
     def _start_tls(self, listener: Listener, new_connection: Callable[[], Connection]) -> None:
-        from kaspar.web.tls_listener import TlsListener  # with what TLS needs
+        from kaspar.web.tls_listener import TlsListener  # imports what TLS needs
 
         tls = self._tls
         assert tls is not None, "a TLS listener comes with a certificate"
@@ -123,7 +123,7 @@ class WebServer:
             reloader.reload_changed()
 
     async def stop(self, graceful_s: float) -> None:
-        """Requests under way may take so long to end. Safe to call twice, and before `start`."""
+        """Requests in progress have this long to complete. Safe to call twice, and before `start`."""
         if self._reloading is not None:
             self._reloading.cancel()
         for server in self._servers:

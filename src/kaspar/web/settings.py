@@ -1,5 +1,5 @@
-"""Settings that every HTTP service has, with the names of Confluent's services; what Confluent has no name for begins
-with `kaspar.http.`.
+"""Settings that every HTTP service has, with Confluent's names. Names that Confluent does not have begin with
+`kaspar.http.`.
 
 A service's own table is a subclass:
 
@@ -23,7 +23,7 @@ NO_AUTHENTICATION: Final = "NONE"
 _HTTP_1: Final = "HTTP/1.1 is served."
 _METRICS: Final = "There is no JMX."
 _ALMOST_EQUAL: Final = 0.9
-"""How similar a name that is passed on must be to a setting to be taken for a typing error."""
+"""How similar a name that is passed on must be to a known setting to be reported as a possible typing error."""
 _FORMER_CLIENT_AUTH: Final = {
     "false": "none",
     "true": "required",
@@ -207,7 +207,7 @@ class TlsSettings(Settings):
 
 
 class OtherSettings(Settings):
-    """What Confluent's services share and Kaspar's do without."""
+    """Settings that Confluent's services share and that have no effect here, and the settings of the log."""
 
     http2_enabled: bool = setting(BOOLEAN, False, not_honoured=_HTTP_1, doc="Whether HTTP/2 is served.")
     compression_enable: bool = setting(
@@ -239,14 +239,14 @@ class OtherSettings(Settings):
 
 
 class WebSettings(ListenerSettings, LogInSettings, TlsSettings, OtherSettings):
-    """The table that services extend. An instance is typed and frozen."""
+    """The table that services extend. Instances are typed and frozen."""
 
     passed_on: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of names that the service passes on to its Kafka clients: no warning is given about them."""
+    """Prefixes of settings that the service passes on to its Kafka clients. They are not reported as unknown."""
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:
-        """Unknown names are ignored: `warnings_about` reports them. Raises InvalidSetting with a sentence."""
+        """Parse the values. Ignores unknown names, which `warnings_about` reports. Raises InvalidSetting."""
         parsed = parse_values(cls.declared, values)
         if parsed.get("port") is not None and "listeners" not in parsed:
             parsed["listeners"] = (f"http://0.0.0.0:{parsed['port']}",)
@@ -255,7 +255,7 @@ class WebSettings(ListenerSettings, LogInSettings, TlsSettings, OtherSettings):
         return settings
 
     def check_together(self) -> None:
-        """Raises InvalidSetting. A subclass adds its own rules."""
+        """Check rules between settings. Raises InvalidSetting. A subclass adds its own rules."""
         method = self.authentication_method.upper()
         if method == "BASIC" and not self.kaspar_http_credentials_file:
             raise InvalidSetting("authentication.method=BASIC needs kaspar.http.credentials.file")
@@ -270,17 +270,17 @@ class WebSettings(ListenerSettings, LogInSettings, TlsSettings, OtherSettings):
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
-        """A subclass adds names that its own settings have."""
+        """The additional host names that requests may use. A subclass adds names from its own settings."""
         return self.kaspar_http_allowed_hosts
 
     @property
     def client_auth(self) -> str:
-        """none, requested or required, whichever of the two names was used."""
+        """none, requested or required, whichever of the two settings was used."""
         chosen = self.ssl_client_authentication.lower()
         return chosen if chosen != "none" else _FORMER_CLIENT_AUTH[self.ssl_client_auth.lower()]
 
     def texts(self, prefix: str) -> dict[str, str]:
-        """The settings whose names begin so, as texts; without those that have no value."""
+        """The settings with this prefix as strings, without those that have no value."""
         values: dict[str, Any] = {
             name: declaration.format(getattr(self, declaration.attribute))
             for name, declaration in self.declared.items()

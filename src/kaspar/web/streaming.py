@@ -1,4 +1,4 @@
-"""Requests whose bodies are open-ended: many records over one connection, with a response to each as it arrives."""
+"""Requests with open-ended bodies: many records over one connection, with a response to each as it arrives."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _BODY_MODE: Final = "kaspar.body_mode"
 
 
 class BodyMode:
-    """Shared by the server and the application, however often the scope is copied in between."""
+    """Shared by the server and the application, even if the scope is copied in between."""
 
     __slots__ = ("is_streaming",)
 
@@ -21,8 +21,8 @@ class BodyMode:
 
 
 def allow_streaming(scope: Scope) -> None:
-    """Called by an application before it reads the body: the size of the whole body and the time that it takes are then
-    not limited. How long a client may send nothing still is, and so is how long it may leave the response unread."""
+    """Called by an application before it reads the body. The total size and duration of the body are then unlimited.
+    Pauses of the client are still limited, and so is the time for which it leaves the response unread."""
     mode: BodyMode | None = scope.get(_BODY_MODE)
     if mode is not None:  # a request without a body has none
         mode.is_streaming = True

@@ -1,4 +1,4 @@
-"""TLS of a service's listeners, by `ssl.*` settings or by PEM files. Files that change count for new connections."""
+"""TLS of a service's listeners, from `ssl.*` settings or from PEM files. Changed files apply to new connections."""
 
 import ssl
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from kaspar.security.tls import server_context
 
 
 class StoreTls:
-    """From key and trust stores."""
+    """TLS from key and trust stores."""
 
     def __init__(self, settings: Mapping[str, str], client_auth: str) -> None:
         self._settings = settings
@@ -25,7 +25,7 @@ class StoreTls:
 
 
 class PemTls:
-    """From a certificate chain and its key, in two files or in one."""
+    """TLS from a certificate chain and its key, in two files or in one."""
 
     def __init__(self, certificate_file: str, key_file: str = "") -> None:
         self._certificate = Path(certificate_file)

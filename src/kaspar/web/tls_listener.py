@@ -1,4 +1,4 @@
-"""Accepts connections of a TLS listener. A handshake under way counts as a connection, and has to end in time, because
+"""Accepts connections of a TLS listener. A handshake in progress counts as a connection and has a time limit, because
 anyone who reaches the port can begin one.
 """
 
@@ -16,7 +16,7 @@ from kaspar.web.connection import Connection, OpenConnections
 log = get_log(__name__)
 
 _PAUSE_S: Final = 0.1
-"""After a connection that could not be accepted: there are no more file descriptors, most likely."""
+"""The pause after a connection could not be accepted, most likely because there are no more file descriptors."""
 
 
 class _Handshake:
@@ -26,7 +26,7 @@ class _Handshake:
         self._accepted = accepted
 
     def abort(self, reason: str) -> None:
-        """The event loop, which has the socket, sees its end and closes it."""
+        """Shut the socket down. The event loop, which owns it, notices this and closes it."""
         with contextlib.suppress(OSError):
             self._accepted.shutdown(socket.SHUT_RDWR)
 
@@ -41,7 +41,7 @@ class TlsListener:
         *,
         within_s: float,
     ) -> None:
-        """`context` is asked for each connection: certificates change."""
+        """`context` is called for each connection, because certificates change."""
         self._socket = listening
         self._new_connection = new_connection
         self._open = open_connections
@@ -61,7 +61,7 @@ class TlsListener:
             await asyncio.wait((self._accepting,))
 
     async def end_handshakes(self) -> None:
-        """After they were aborted, as open connections are."""
+        """Wait for handshakes to end after `OpenConnections.abort_all` has aborted them."""
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=self._within_s)
 

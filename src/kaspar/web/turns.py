@@ -1,7 +1,7 @@
-"""What requests do on the event loop, in turns: one that has had a few milliseconds gives way to others.
+"""Shares the event loop between requests: a request that has worked for a few milliseconds yields to others.
 
-Of all requests that have given way one goes on in each turn of the loop. So many of them together delay others no
-longer than a single one does.
+Of all requests that have yielded, one continues in each turn of the loop, so many of them together delay others no more
+than a single one does.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ LONGEST_S: Final = 0.002
 
 
 class Turns:
-    """Of the requests of one event loop."""
+    """Creates the turns of the requests of one event loop."""
 
     def __init__(self) -> None:
         self._waiting = asyncio.Lock()
@@ -22,7 +22,7 @@ class Turns:
 
 
 class Turn:
-    """Of one request: `if turn.is_over: await turn.next()` after each piece of work."""
+    """The current turn of one request. Call `if turn.is_over: await turn.next()` after each piece of work."""
 
     __slots__ = ("_ends_at", "_waiting")
 

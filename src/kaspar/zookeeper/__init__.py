@@ -1,10 +1,11 @@
-"""Running ZooKeeper: the server that comes with PySpark's jars, as one node or as a member of an ensemble.
+"""Runs ZooKeeper: the server that comes with PySpark's jars, standalone or as a member of an ensemble.
 
-- `config`: the file of a server, in ZooKeeper's own form (zoo.cfg): reading it, and writing one
-- `claims`: what a server does not share with another: its data folder and its port
-- `server`: the process: its command line, whether it serves, its end
+- `config`: reads and writes a server's configuration file, in ZooKeeper's own format (zoo.cfg)
+- `claims`: what servers cannot share: the data directory and the port
+- `server`: the process: its command line, its readiness, its exit
 
-Only commands and tests use this. Brokers are clients of an ensemble, whoever runs it (`kaspar.metadata.zookeeper`).
+Only commands and tests use this package. Brokers are clients of an ensemble, whoever runs it
+(`kaspar.metadata.zookeeper`).
 """
 
 from kaspar.zookeeper.config import Member, ServerConfig, read_config, write_config

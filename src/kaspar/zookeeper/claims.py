@@ -1,6 +1,6 @@
-"""What a ZooKeeper server needs for itself: its data folder and its port.
+"""What a ZooKeeper server needs for itself: its data directory and its port.
 
-ZooKeeper does not lock its data: two servers on one folder would both start, and each would spoil the other's log.
+ZooKeeper does not lock its data: two servers on one directory would both start, and corrupt each other's log.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _CONNECT_TIMEOUT_S: Final = 2.0
 
 @contextlib.contextmanager
 def claimed(data_dir: Path) -> Iterator[IO[str]]:
-    """The folder, locked. A process that inherits the file keeps the lock until it ends, however it ends."""
+    """Lock the directory. A process that inherits the yielded file holds the lock until it exits or crashes."""
     try:
         lock = (data_dir / _LOCK).open("w")
     except OSError as problem:
@@ -33,7 +33,9 @@ def claimed(data_dir: Path) -> Iterator[IO[str]]:
 
 
 def refuse_used_port(config: ServerConfig) -> None:
-    """Otherwise the program that listens there would be taken for this server."""
+    """Raise KasparError if the client port is in use. Otherwise the program that listens there would be mistaken for
+    this server.
+    """
     if config.client_port is None:
         return
     with (

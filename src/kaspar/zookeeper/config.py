@@ -1,6 +1,6 @@
-"""The file of a ZooKeeper server (zoo.cfg): what we have to know of a given one, and one that we write.
+"""The configuration file of a ZooKeeper server (zoo.cfg): reads what we need to know of any file, and writes one.
 
-A file that a user gives is passed on to ZooKeeper as it is.
+A file that a user provides is passed to ZooKeeper unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ LOOPBACK: Final = "127.0.0.1"
 _EVERY_ADDRESS: Final = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 _HEAD: Final = "# Written at every start. To change it, copy it and start ZooKeeper with the copy.\n"
 _DEFAULTS: Final = {
-    # Half of ZooKeeper's default, with the same limits in seconds: a session of 6 s has six ticks, as brokers need to
-    # know how long theirs is certain to live.
+    # Half of ZooKeeper's default, with the same limits in seconds: a session of 6 s then has six ticks, which brokers
+    # need to know how long their session is certain to live.
     "tickTime": "1000",
     "initLimit": "20",
     "syncLimit": "10",
     "maxSessionTimeout": "40000",
-    # Otherwise snapshots and logs are kept for ever.
+    # Without these, snapshots and logs are kept forever.
     "autopurge.snapRetainCount": "3",
     "autopurge.purgeInterval": "1",
 }
@@ -30,8 +30,8 @@ _DEFAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """A server's file, and what is in it: the data directory, where clients connect (None: only ZooKeeper knows), and
-    whether the server belongs to an ensemble."""
+    """A server's file and what it says: the data directory, the client address and port (None if the file sets no
+    port), and whether the server belongs to an ensemble."""
 
     file: Path
     data_dir: Path
@@ -39,9 +39,9 @@ class ServerConfig:
     client_port: int | None
     is_member: bool
     secure_client_port: int | None = None
-    """Where clients connect by TLS."""
+    """The port for clients that use TLS."""
     stores: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Its key and trust stores, as `ssl.*` settings."""
+    """The server's key and trust stores, as `ssl.*` settings."""
 
     @property
     def log_file(self) -> Path:
@@ -50,7 +50,7 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A server of an ensemble, as its other servers reach it."""
+    """A server of an ensemble, as the other servers reach it."""
 
     id: int
     host: str = LOOPBACK
@@ -59,7 +59,7 @@ class Member:
 
 
 def read_config(file: Path) -> ServerConfig:
-    """Raises KasparError with a sentence."""
+    """Read a server's file. Raises KasparError."""
     values = load_settings(file)
     if not values.get("dataDir"):
         raise InvalidSetting(f"{file} does not set dataDir, the folder in which ZooKeeper keeps its data")
@@ -87,7 +87,9 @@ def _port(file: Path, values: Mapping[str, str], name: str) -> int | None:
 
 
 def _stores(values: Mapping[str, str]) -> dict[str, str]:
-    """One password is for a key store and the key in it. The type is told by the name, if it is not given."""
+    """The key and trust stores. One password is used for the key store and the key in it. A type that is not set is
+    derived from the file name.
+    """
     stores: dict[str, str] = {}
     for theirs, ours in (("ssl.keyStore.", "ssl.keystore."), ("ssl.trustStore.", "ssl.truststore.")):
         location, password = values.get(f"{theirs}location"), values.get(f"{theirs}password")
@@ -110,8 +112,8 @@ def write_config(
     members: Sequence[Member] = (),
     more: Mapping[str, str] | None = None,
 ) -> ServerConfig:
-    """A server with everything in `folder`: its file `zoo.cfg` and its data. `members` are all servers of its ensemble;
-    `write_id` says which of them it is.
+    """Write the file of a server that keeps everything in `folder`: `zoo.cfg` and its data. `members` are all servers
+    of its ensemble; `write_id` sets which of them it is.
     """
     data_dir = (folder / "data").resolve()
     values = {
@@ -132,7 +134,7 @@ def write_config(
 
 
 def write_id(config: ServerConfig, member_id: int) -> None:
-    """Which member of its ensemble a server is, for its life. Raises KasparError if it is another one."""
+    """Set for good which member of its ensemble a server is. Raises KasparError if its data is another member's."""
     file = config.data_dir / "myid"
     try:
         config.data_dir.mkdir(parents=True, exist_ok=True)

@@ -21,8 +21,8 @@ from kaspar.zookeeper.config import ServerConfig
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 DEFAULT_HEAP: Final = "1g"
-"""At most. ZooKeeper keeps its last 500 transactions in memory, and those of brokers may have 512 KiB each, as when
-thousands of ACLs are created."""
+"""The maximum heap size. ZooKeeper keeps its last 500 transactions in memory, and those of brokers may be 512 KiB each,
+for example when thousands of ACLs are created."""
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0
 _JARS: Final = (
@@ -35,7 +35,7 @@ _JARS: Final = (
     "snappy-java-",
     "netty-",
 )
-# Defaults, which the server's own file overrides: without the first it has no TLS, without the second no SASL.
+# Defaults, which the server's own file overrides. Without the first the server has no TLS, without the second no SASL.
 _FOR_TLS: Final = ("-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",)
 _FOR_SASL: Final = ("-Dzookeeper.authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",)
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -45,24 +45,24 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class State(Enum):
-    """What a server says about itself."""
+    """The state that a server reports."""
 
     DOWN = "down"
     """It does not respond."""
     NOT_SERVING = "not serving"
-    """It runs, and there is no majority of the ensemble yet, or no leader."""
+    """It runs, but the ensemble has no majority or no leader yet."""
     SERVING = "serving"
 
 
 def state_of(host: str, port: int, tls: ssl.SSLContext | None = None) -> State:
-    """Asks with the four-letter word `srvr`, to which every server responds by default."""
+    """Query the state with the four-letter word `srvr`, which every server allows by default."""
     try:
         with socket.create_connection((host, port), timeout=_ASK_TIMEOUT_S) as plain:
             response = _ask(plain if tls is None else tls.wrap_socket(plain))
     except ssl.SSLEOFError:
         return State.DOWN
     except ssl.SSLError:
-        return State.SERVING  # it does not talk to this client; to others it may
+        return State.SERVING  # it rejects this client, but may accept others
     except OSError:
         return State.DOWN
     return State.SERVING if b"\nMode: " in response else State.NOT_SERVING
@@ -78,8 +78,9 @@ def _ask(connection: socket.socket) -> bytes:
 
 
 def _own_client(config: ServerConfig) -> ssl.SSLContext | None:
-    """To ask a server that speaks only TLS for its state, with its own certificate. Nothing is told to it, so whether
-    it is the right one is not checked. None if its key cannot be used: then ZooKeeper says why."""
+    """The TLS context to query the state of a server that only accepts TLS, with the server's own certificate. The
+    server's identity is not verified, because nothing secret is sent to it. None if the key is invalid: ZooKeeper then
+    reports the error."""
     try:
         context = client_context({**config.stores, "ssl.endpoint.identification.algorithm": ""})
     except InvalidSetting:
@@ -95,7 +96,7 @@ def command(
     jvm_flags: Sequence[str] = (),
     jaas_file: Path | None = None,
 ) -> list[str]:
-    """The command line of a server. `jaas_file`: who may log in by SASL, in its section Server."""
+    """The command line of a server. `jaas_file` lists in its section Server who may log in by SASL."""
     if re.fullmatch(r"[1-9]\d*[kmg]", heap, re.IGNORECASE) is None:
         raise KasparError(f"a heap must be a size such as 256m or 1g, not '{heap}'")
     return [
@@ -116,7 +117,7 @@ def command(
 
 
 def class_path() -> str:
-    """ZooKeeper and what it needs, among PySpark's jars."""
+    """ZooKeeper and its dependencies, among PySpark's jars."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise KasparError("PySpark, which brings ZooKeeper, is not installed: pip install 'kaspar[spark]'")
@@ -128,7 +129,7 @@ def class_path() -> str:
 
 
 class ZooKeeperServer:
-    """A server's process: start, readiness, stop, kill, start again on the same data."""
+    """A server's process: start, readiness, stop, kill, restart on the same data."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class ZooKeeperServer:
         self.config = config
         self._jaas_file = jaas_file
         self.tls = _own_client(config) if config.client_port is None and config.stores else None
-        """How it is asked for its state, if it speaks only TLS."""
+        """For the query of its state, if the server only accepts TLS."""
         self._heap = heap
         self._jvm_flags = jvm_flags
         self._process: subprocess.Popen[bytes] | None = None
@@ -157,7 +158,7 @@ class ZooKeeperServer:
 
     @property
     def state(self) -> State:
-        """SERVING also if it is not known where the server listens, and it runs."""
+        """The server's state. SERVING also if the process runs and its port is unknown."""
         if not self.is_running:
             return State.DOWN
         config = self.config
@@ -168,7 +169,9 @@ class ZooKeeperServer:
         return State.SERVING
 
     def start(self, *, ends_with_caller: bool = False) -> None:
-        """Returns at once. `ends_with_caller`: the kernel stops it when the calling thread ends, however that ends."""
+        """Start the process without waiting until it serves. `ends_with_caller`: the kernel terminates it when the
+        calling thread ends for any reason.
+        """
         if self.is_running:
             raise KasparError(f"ZooKeeper is already running on {self.config.file}")
         line = command(find_java(for_program="ZooKeeper"), self.config, self._heap, self._jvm_flags, self._jaas_file)
@@ -188,7 +191,7 @@ class ZooKeeperServer:
             )
 
     def wait_serving(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Returns when clients can use it. An ensemble serves when a majority of its members run."""
+        """Wait until clients can use the server. An ensemble serves when a majority of its members run."""
         until = time.monotonic() + timeout_s
         while self.state is not State.SERVING:
             if not self.is_running:
@@ -198,17 +201,17 @@ class ZooKeeperServer:
             time.sleep(_PAUSE_S)
 
     def failure(self) -> KasparError:
-        """Why it has ended by itself."""
+        """The reason why the process exited by itself."""
         code = "unknown" if self._process is None else self._process.poll()
         return KasparError(f"ZooKeeper exited with code {code}: {self._last_problem()} (see {self.config.log_file})")
 
     def terminate(self) -> None:
-        """Ask it to end, and do not wait."""
+        """Send SIGTERM, without waiting for the exit."""
         if self._process is not None and self.is_running:
             self._process.terminate()
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Its exit code, when it has ended."""
+        """Wait until the process has exited. Returns its exit code."""
         return None if self._process is None else self._process.wait(timeout_s)
 
     def stop(self) -> None:
@@ -225,7 +228,7 @@ class ZooKeeperServer:
             self._process.wait()
 
     def _last_problem(self) -> str:
-        """The last exception or error that this run has logged."""
+        """The last exception or error in the log of this run."""
         log = self.config.log_file
         if not log.exists():
             return "it has logged nothing"
@@ -233,7 +236,7 @@ class ZooKeeperServer:
         lines = written[self._logged_before if self._logged_before <= len(written) else 0 :].decode(errors="replace")
         told = [line.strip() for line in lines.splitlines() if line.strip() and not line.startswith("\t")]
         problems = [line for line in told if "Exception" in line or " ERROR " in line]
-        causes = [line for line in problems if not line.startswith("[")]  # an exception's own line, without a time
+        causes = [line for line in problems if not line.startswith("[")]  # an exception's own line has no timestamp
         return (causes or problems or told or ["it has logged nothing"])[-1]
 
 

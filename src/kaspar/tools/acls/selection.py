@@ -1,4 +1,4 @@
-"""What the options of kafka-acls stand for: patterns of resources, and the entries that each is to have."""
+"""What the options of kafka-acls select: resource patterns, and the entries for each of them."""
 
 import argparse
 from collections.abc import Collection, Iterator, Sequence
@@ -36,11 +36,11 @@ _CONSUMER: Final = {
 
 
 class InvalidSelection(CommandFailed):
-    """The options do not go together; Kafka's command prints its usage as well."""
+    """The options do not fit together; Kafka's command prints its usage in this case, too."""
 
 
 class Pattern(NamedTuple):
-    """The resources that ACLs are about. It also prints itself as Kafka's ResourcePattern."""
+    """The resources that ACLs apply to. Its text is that of Kafka's ResourcePattern."""
 
     type: ResourceType
     name: str
@@ -59,7 +59,7 @@ CLUSTER: Final = Pattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL
 
 
 class Entry(NamedTuple):
-    """Who may do what, or may not."""
+    """An ACL without its resource: who may do what, or may not."""
 
     principal: str
     host: str
@@ -78,7 +78,7 @@ class Entry(NamedTuple):
 
 
 Selection = dict[Pattern, list[Entry]]
-"""In the order of the options. A pattern without entries stands for all its ACLs."""
+"""The entries of each pattern, in the order of the options. A pattern without entries stands for all its ACLs."""
 
 
 def patterns_of(options: argparse.Namespace) -> list[Pattern]:
@@ -95,7 +95,7 @@ def patterns_of(options: argparse.Namespace) -> list[Pattern]:
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """Raises CommandFailed."""
+    """The patterns and entries that the options select. Raises CommandFailed."""
     patterns = patterns_of(options)
     if not patterns:
         raise InvalidSelection(
@@ -123,7 +123,7 @@ def selection_of(options: argparse.Namespace) -> Selection:
 
 
 def added_of(options: argparse.Namespace) -> Selection:
-    """What `--add` is to add. Raises CommandFailed."""
+    """The ACLs that `--add` adds. Raises CommandFailed."""
     pattern_type = _pattern_type(options)
     if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise InvalidSelection(
@@ -144,7 +144,7 @@ def _pattern_type(options: argparse.Namespace) -> PatternType:
 
 
 def parse_operation(text: str) -> AclOperation:
-    """By its name in any spelling of Kafka: DescribeConfigs, describeconfigs, DESCRIBE_CONFIGS."""
+    """The operation with this name, in any of Kafka's spellings: DescribeConfigs, describeconfigs, DESCRIBE_CONFIGS."""
     wanted = text.strip().replace("_", "").lower()
     found = {each.name.replace("_", "").lower(): each for each in AclOperation}.get(wanted, AclOperation.UNKNOWN)
     if found is AclOperation.ANY:

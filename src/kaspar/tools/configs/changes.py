@@ -1,4 +1,4 @@
-"""What `--alter` is to set and delete: `--add-config`, `--add-config-file` and `--delete-config`."""
+"""What `--alter` sets and deletes: `--add-config`, `--add-config-file` and `--delete-config`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _NAME: Final = re.compile(r"[$a-zA-Z0-9._-]*")
 
 
 def parse_added(text: str) -> dict[str, str]:
-    """Of `k1=v1,k2=[v1,v2],k3=v3`: brackets are around values that have commas. Raises CommandFailed."""
+    """Parse `k1=v1,k2=[v1,v2],k3=v3`, where values that contain commas are in brackets. Raises CommandFailed."""
     words = _COMMA.split(text)
     while len(words) > 1 and not words[-1]:
         words.pop()
@@ -27,14 +27,14 @@ def parse_added(text: str) -> dict[str, str]:
 
 
 def read_added(path: str) -> dict[str, str]:
-    """Of a properties file. Raises CommandFailed."""
-    from kaspar.config.properties import read_properties  # imported here since most calls have no file
+    """Read a properties file. Raises CommandFailed."""
+    from kaspar.config.properties import read_properties  # imported here because most calls have no file
 
     return _checked(read_properties(read_file(path)))
 
 
 def parse_deleted(lists: Sequence[str]) -> list[str]:
-    """Of `k1,k2`, given once or more often."""
+    """Parse lists such as `k1,k2`, one for each time that the option is given."""
     return [name.strip() for names in lists for name in names.split(",")]
 
 

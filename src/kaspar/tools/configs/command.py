@@ -22,7 +22,7 @@ from kaspar.tools.configs.resources import RESOURCE_TYPES, alter_resource, descr
 from kaspar.tools.kafka_errors import exception_text
 
 TIMEOUT_S: Final = 30.0
-"""Of a call; Kafka's command waits as long."""
+"""The timeout of a call, as in Kafka's command."""
 
 
 def command_options() -> KafkaOptions:
@@ -164,7 +164,7 @@ def _describe(admin: Admin, entities: Entities, *, describe_all: bool) -> None:
     if entities.type in RESOURCE_TYPES:
         describe_resources(admin, entities.type, entities.name, describe_all=describe_all)
     else:
-        from kaspar.tools.configs.users import describe_users  # imported here since most calls are about topics
+        from kaspar.tools.configs.users import describe_users  # imported here because most calls are about topics
 
         describe_users(admin, entities)
 

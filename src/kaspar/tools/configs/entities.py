@@ -1,7 +1,7 @@
-"""What a call of kafka-configs is about: types of entities, and their names.
+"""The entities that a call of kafka-configs applies to: their types and names.
 
-An entity is named by `--entity-type topics --entity-name orders`, or in short by `--topic orders`. An empty name stands
-for the default of the type. Users and clients can be named together: the clients of a user.
+An entity is given by `--entity-type topics --entity-name orders`, or in short by `--topic orders`. An empty name stands
+for the default of the type. Users and clients can be given together, which means the clients of a user.
 """
 
 import argparse
@@ -45,11 +45,11 @@ _WITH_DEFAULTS: Final = frozenset(_SHORT_DEFAULTS.values())
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """In Kafka's order: the first of each is what the command says it has changed."""
+    """Types and names in Kafka's order. The command reports the first of each as changed."""
 
     types: tuple[str, ...]
     names: tuple[str, ...]
-    """As many as types, or fewer: a type without a name stands for all of that type."""
+    """As many as types, or fewer: a type without a name stands for all entities of that type."""
 
     @property
     def type(self) -> str:
@@ -66,7 +66,7 @@ class Entities:
 
 
 def entities_of(options: argparse.Namespace) -> Entities:
-    """Raises CommandFailed with Kafka's sentence if the options do not say what the call is about."""
+    """The entities that the options name. Raises CommandFailed with Kafka's message if they do not."""
     short = [(name, kind) for name, kind in _SHORT.items() if is_given(options, name)]
     defaults = [kind for name, kind in _SHORT_DEFAULTS.items() if is_given(options, name)]
     types = (*(options.entity_type or ()), *(kind for _, kind in short), *defaults)

@@ -40,11 +40,11 @@ _DYNAMIC: Final = {
 }
 
 _AT_ONCE: Final = 100
-"""How many entities one request describes: there may be many thousands of topics."""
+"""How many entities one request describes. There may be many thousands of topics."""
 
 
 def describe_resources(admin: Admin, entity_type: str, name: str | None, *, describe_all: bool) -> None:
-    """Print the settings of one entity, or of all of its type; without `describe_all` those that it was given.
+    """Print the settings of one entity or of all entities of a type. Without `describe_all`, only the dynamic settings.
 
     Raises Refused or CommandFailed."""
     if name is None:
@@ -72,7 +72,7 @@ def _describe(admin: Admin, entity_type: str, names: Sequence[str], *, describe_
 
 
 def describe_entries(entries: Iterable[ConfigEntry], source: ConfigSource | None) -> list[str]:
-    """A line for each setting that comes from this source; of all, if there is none."""
+    """A line for each setting that comes from this source, or for every setting if the source is None."""
     lines = []
     for each in sorted(entries, key=lambda entry: entry.name):
         if source is None or each.source is source:
@@ -105,11 +105,11 @@ def _exists(admin: Admin, entity_type: str, name: str) -> bool:
         return True
     if entity_type == TOPICS:
         _refuse_invalid_name(admin, name)
-    return entity_type == GROUPS and _groups_with_settings(admin) is None  # then it may have some
+    return entity_type == GROUPS and _groups_with_settings(admin) is None  # then it may still have settings
 
 
 def _refuse_invalid_name(admin: Admin, topic: str) -> None:
-    """The rules of topic names are the brokers'."""
+    """Raise the error if a broker reports the topic's name as invalid: the brokers decide which names are valid."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     found = describe_configs(admin, [resource])[resource]
     if isinstance(found, Refused) and found.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
@@ -117,12 +117,12 @@ def _refuse_invalid_name(admin: Admin, topic: str) -> None:
 
 
 def _as_kafka(refused: Refused) -> Refused | CommandFailed:
-    """Kafka's command prints nothing but the message of an InvalidTopicException, which is an invalid configuration."""
+    """Kafka's command prints only the message of an InvalidTopicException, because it is an invalid configuration."""
     return CommandFailed(refused.message) if refused.code is ErrorCode.INVALID_TOPIC_EXCEPTION else refused
 
 
 def _names(admin: Admin, entity_type: str) -> list[str]:
-    """Of all entities of a type. What lists them is imported here, since a call needs one of these at most."""
+    """The names of all entities of a type. Imports are local because a call needs at most one of them."""
     if entity_type == TOPICS:
         from kaspar.client.admin.topics import list_topics
 
@@ -142,14 +142,14 @@ def _with_settings(admin: Admin, entity_type: str) -> list[str]:
 
 
 def _groups(admin: Admin) -> list[str]:
-    """Those that exist, and others that have settings, if the user may see these."""
+    """The groups that exist, and others that have settings, if the user may see these."""
     from kaspar.client.admin.groups import list_groups
 
     return sorted({each.group_id for each in list_groups(admin)} | set(_groups_with_settings(admin) or ()))
 
 
 def _groups_with_settings(admin: Admin) -> list[str] | None:
-    """None if the user may not see them."""
+    """The groups that have settings; None if the user may not see them."""
     try:
         return _with_settings(admin, GROUPS)
     except Refused as refused:
@@ -159,7 +159,7 @@ def _groups_with_settings(admin: Admin) -> list[str] | None:
 
 
 def alter_resource(admin: Admin, entity_type: str, name: str, added: Mapping[str, str], deleted: Sequence[str]) -> None:
-    """Raises Refused or CommandFailed."""
+    """Change the settings of an entity. Raises Refused or CommandFailed."""
     resource = ConfigResource(RESOURCE_TYPES[entity_type], name)
     if entity_type == BROKER_LOGGERS:
         _refuse_unknown_loggers(admin, resource, [*deleted, *added])

@@ -41,7 +41,7 @@ _CREDENTIAL: Final = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.
 
 
 def describe_users(admin: Admin, entities: Entities) -> None:
-    """Print quotas, and the credentials of users if the call is about users alone. Raises Refused or CommandFailed."""
+    """Print the quotas, and for users alone also their credentials. Raises Refused or CommandFailed."""
     for line in sorted(describe_quotas(*each) for each in _quotas(admin, entities).items()):
         print(line)
     if entities.types != (USERS,) or DEFAULT_NAME in entities.names:
@@ -86,7 +86,7 @@ def alter_users(admin: Admin, entities: Entities, added: Mapping[str, str], dele
 
 
 def alter_ips(admin: Admin, entities: Entities, added: Mapping[str, str], deleted: Sequence[str]) -> None:
-    """Raises Refused or CommandFailed."""
+    """Change the quotas of IP addresses. Raises Refused or CommandFailed."""
     if unknown := [name for name in (*added, *deleted) if name != CONNECTION_CREATION_RATE]:
         raise CommandFailed(
             f"Only connection quota configs can be added for '{IPS}' using --bootstrap-server. "
@@ -96,7 +96,7 @@ def alter_ips(admin: Admin, entities: Entities, added: Mapping[str, str], delete
 
 
 def check_user_configs(entities: Entities, added: Collection[str], deleted: Collection[str]) -> None:
-    """Raises CommandFailed if users or clients do not have such settings."""
+    """Raise CommandFailed if users or clients do not have these settings."""
     has_clients = CLIENTS in entities.types
     allowed = _QUOTAS if has_clients else _QUOTAS | HASHES.keys()
     kinds, whose = ("quota", CLIENTS) if has_clients else ("quota and SCRAM credential", USERS)

@@ -1,6 +1,6 @@
-"""kafka-console-consumer: the records of a topic, printed.
+"""kafka-console-consumer: prints the records of a topic.
 
-- `command`: its options, and the properties of the consumer that follow from them
-- `consuming`: records from the topics to standard output, until there are enough or none come
+- `command`: its options, and the consumer properties that follow from them
+- `consuming`: reads records and prints them, until there are enough or no more arrive
 - `formatters`: how a record is printed, by Kafka's class names; `deserializers`: its key, value and headers
 """

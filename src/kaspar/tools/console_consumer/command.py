@@ -1,4 +1,4 @@
-"""kafka-console-consumer: its options, and what follows from them."""
+"""kafka-console-consumer: its options, and the properties that follow from them."""
 
 import argparse
 import random
@@ -23,7 +23,7 @@ from kaspar.tools.console_consumer.formatters import DEFAULT_FORMATTER, Formatte
 from kaspar.tools.java_numbers import parse_long
 
 _OFFSETS: Final = {"earliest": -2, "latest": -1}
-"""As librdkafka has them, too."""
+"""librdkafka uses the same numbers."""
 _NEW_PROTOCOL: Final = (
     "The consumer rebalance protocol (KIP-848) is production-ready! Set group.protocol=consumer to try it out. "
     "See https://kafka.apache.org/documentation/#consumer_rebalance_protocol"
@@ -38,7 +38,7 @@ _FORMATTER_PROPERTIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ConsumerCommand:
-    """One of the commands that print records: they differ in how a record is printed."""
+    """One of the commands that print records. They differ in how a record is printed."""
 
     name: str
     description: str
@@ -46,10 +46,10 @@ class ConsumerCommand:
     formatter: str
     formatters_help: str
     formatter_properties: Mapping[str, str] = field(default_factory=dict)
-    """What they are by default."""
+    """The default formatter properties."""
     formatter_properties_help: str = ""
     property_is_deprecated: bool = True
-    """Whether --property is, in favour of --formatter-property. Confluent's commands are usually called with it."""
+    """Whether --property is deprecated in favour of --formatter-property. Confluent's users usually give it."""
 
 
 KAFKA: Final = ConsumerCommand(
@@ -210,7 +210,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
 
 
 def consumer_properties(parser: KafkaOptions, options: argparse.Namespace) -> dict[str, str]:
-    """Those of the file, of the command line and of the options, which win in this order. Raises CommandFailed."""
+    """The properties of the file, overridden by the command line's, and those by options. Raises CommandFailed."""
     of_file = load_properties(options.command_config or options.consumer_config)
     of_words = key_values(options.command_property or options.consumer_property or ())
     groups = [options.group, of_file.get("group.id"), of_words.get("group.id")]

@@ -1,4 +1,4 @@
-"""Reads topics as a consumer does, and prints records in batches: standard output gets one write for many records."""
+"""Reads topics as a consumer, and prints records in batches, with one write to standard output for many records."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 1000
 _POLL_S: Final = 0.1
-"""How long a signal may wait."""
+"""The longest delay of a signal."""
 _NO_MATCH_REFRESH_S: Final = 1.0
 _METADATA_TIMEOUT_S: Final = 5.0
 _LEADER_TIMEOUT_S: Final = 0.5
@@ -30,7 +30,7 @@ _LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read: a topic, one of its partitions from an offset, or the topics that a pattern matches as a whole."""
+    """What to read: a topic, one of its partitions from an offset, or all topics whose whole name matches a pattern."""
 
     topic: str | None = None
     partition: int | None = None
@@ -40,18 +40,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None is no limit."""
+    """None means no limit."""
 
     max_messages: int | None
     timeout_s: float | None
 
 
 class ReadingEnded(KasparError):
-    """No more records can be read. What has been read is printed, and the command ends as if that was all."""
+    """No more records can be read. The records so far are printed, and the command ends as if there were no more."""
 
 
 class OutputClosed(Exception):
-    """The reader of the output, such as `head`, has ended."""
+    """The reader of the output, such as `head`, has exited."""
 
 
 class Consuming:
@@ -73,7 +73,7 @@ class Consuming:
         self._commits = properties.get("enable.auto.commit", "true").strip().lower() == "true"
         self._group = properties["group.id"]
         self._errors = ConnectionErrors()
-        # What is printed is committed, not what has been fetched.
+        # The offsets of printed records are committed, not those of fetched records.
         self._consumer = open_consumer(properties, self._errors, {"enable.auto.offset.store": False})
         self._excludes_internal = properties.get("exclude.internal.topics", "true").strip().lower() != "false"
         self._refresh_s = int(properties.get("metadata.max.age.ms", 300_000)) / 1000
@@ -82,8 +82,8 @@ class Consuming:
         self._missing: set[str] = set()
 
     def run(self) -> None:
-        """Until there are enough records, or none come. Raises ReadingEnded, OutputClosed, or what a record cannot be
-        printed for.
+        """Print records until there are enough or no more arrive. Raises ReadingEnded, OutputClosed, or the error that
+        prevents a record from being printed.
         """
         self._start()
         wanted = self._limits.max_messages
@@ -98,7 +98,7 @@ class Consuming:
                 raise ReadingEnded(f"{_ERRORS}.TimeoutException")
 
     def close(self) -> None:
-        """Leaves the group. Offsets are committed before that, if they are to be."""
+        """Leave the group. Offsets are committed first, if auto-commit is enabled."""
         self._consumer.close()
 
     # --- what is read -------------------------------------------------------------------------------------------------
@@ -108,13 +108,13 @@ class Consuming:
 
         source = self._source
         if source.topic is None:
-            return  # _receive subscribes
-        if not _LEGAL_NAME.fullmatch(source.topic):  # librdkafka would wait for such a topic
+            return  # _receive() subscribes
+        if not _LEGAL_NAME.fullmatch(source.topic):  # librdkafka would wait for a topic with this name
             raise ReadingEnded(f"{_ERRORS}.InvalidTopicException: Invalid topics: [{source.topic}]")
         if source.partition is None:
             self._consumer.subscribe([source.topic])
             return
-        # librdkafka looks for an offset at once if it knows the leader, otherwise half a second later.
+        # librdkafka looks up an offset at once if it knows the leader, otherwise half a second later.
         with contextlib.suppress(KafkaException):
             found = self._consumer.list_topics(source.topic, timeout=self._wait_s(_LEADER_TIMEOUT_S))
             if (error := found.topics[source.topic].error) is not None:
@@ -122,7 +122,7 @@ class Consuming:
         self._consumer.assign([TopicPartition(source.topic, source.partition, source.offset)])
 
     def _receive(self, most: int) -> "list[Message]":
-        """The first record that comes, and those that are there as well."""
+        """The next record, and further ones that are already available."""
         if self._source.include is not None:
             self._subscribe_to_matching(self._source.include)
             if not self._subscribed:
@@ -147,7 +147,7 @@ class Consuming:
         return False
 
     def _check(self, error: "KafkaError", topic: str) -> None:
-        """Raises ReadingEnded unless Java's consumer would go on."""
+        """Raise ReadingEnded unless Java's consumer would continue after this error."""
         from confluent_kafka import KafkaError
 
         match error.code():
@@ -220,7 +220,7 @@ class Consuming:
             try:
                 self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset + 1)])
             except KafkaException:
-                continue  # the partition is another member's by now
+                continue  # the partition now belongs to another member
 
 
 def _write_out(text: bytes) -> None:
@@ -228,12 +228,12 @@ def _write_out(text: bytes) -> None:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's flush at exit
         raise OutputClosed from None
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
-    """Raises CommandFailed."""
+    """Compile a regular expression. Raises CommandFailed."""
     try:
         return re.compile(text)
     except re.error as problem:

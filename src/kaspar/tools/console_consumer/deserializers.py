@@ -1,4 +1,4 @@
-"""What Kafka's deserializers make of bytes, and how Java prints that."""
+"""Kafka's deserializers, and the texts that Java prints for their results."""
 
 import codecs
 import struct
@@ -10,7 +10,7 @@ from kaspar.base.errors import KasparError
 from kaspar.tools.java_numbers import format_double, format_float
 
 Deserializer = Callable[[bytes], bytes]
-"""From what a record has to what is printed. Raises DeserializationFailed."""
+"""From the bytes in a record to the bytes that are printed. Raises DeserializationFailed."""
 
 _PACKAGE: Final = "org.apache.kafka.common.serialization."
 _SERIALIZATION_EXCEPTION: Final = "org.apache.kafka.common.errors.SerializationException"
@@ -21,7 +21,7 @@ class DeserializationFailed(KasparError):
 
 
 def deserializer(class_name: str, encoding: str = "UTF-8") -> Deserializer | None:
-    """None for a class that is not one of Kafka's, or an encoding of strings that is not known."""
+    """The deserializer of this class; None if it is not one of Kafka's, or if the string encoding is unknown."""
     name = class_name.strip()
     if not name.startswith(_PACKAGE):
         return None
@@ -66,7 +66,7 @@ def _uuid(data: bytes) -> bytes:
 
 
 def _escaped(data: bytes) -> bytes:
-    """As Kafka's Bytes prints itself."""
+    """The format of Kafka's Bytes."""
     return b"".join(_ESCAPED[each] for each in data)
 
 
@@ -91,4 +91,4 @@ _DESERIALIZERS: Final[Mapping[str, Deserializer]] = {
     "UUIDDeserializer": _uuid,
     "VoidDeserializer": _void,
 }
-"""Java prints an array of bytes as the address of an object; here it is printed as it is."""
+"""Java prints a byte array as the address of an object; here its bytes are printed."""

@@ -1,4 +1,4 @@
-"""How records are printed: Kafka's formatters, by the names of their classes."""
+"""How records are printed: Kafka's formatters, by class name."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kaspar.tools.internal_records import InternalRecord
 
 Formatter = Callable[["Message"], bytes]
-"""Raises a KasparError if the record cannot be printed."""
+"""The bytes to print for a record. Raises a KasparError if it cannot be printed."""
 
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
 DEFAULT_FORMATTER: Final = f"{_PACKAGE}DefaultMessageFormatter"
@@ -29,7 +29,7 @@ _PRINTED: Final = (
     "print.key",
     "print.value",
 )
-"""In the order in which they are printed."""
+"""In the order of the output."""
 
 
 class FormattingFailed(KasparError):
@@ -37,13 +37,14 @@ class FormattingFailed(KasparError):
 
 
 def formatter(class_name: str, properties: Mapping[str, str]) -> Formatter | None:
-    """None for a class that is not known. Raises InvalidSetting for properties of a registry."""
+    """The formatter of this class; None if it is unknown. Raises InvalidSetting for schema registry properties."""
     if is_schema_formatter(class_name):
         from kaspar.tools.schema_records.printing import field_printers
 
         return default_formatter(properties, *field_printers(properties))
     match class_name.removeprefix(_PACKAGE):
-        case "DefaultMessageFormatter" | "LoggingMessageFormatter":  # what the latter logs besides is below its level
+        # The additional log line of the latter is below its log level.
+        case "DefaultMessageFormatter" | "LoggingMessageFormatter":
             return default_formatter(properties)
         case "NoOpMessageFormatter":
             return lambda message: b""
@@ -68,13 +69,14 @@ def formatter(class_name: str, properties: Mapping[str, str]) -> Formatter | Non
 def default_formatter(
     properties: Mapping[str, str], key: Formatter | None = None, value: Formatter | None = None
 ) -> Formatter:
-    """Parts in a fixed order with `key.separator` between them, and `line.separator` at the end. `key` and `value`
-    print those of a record, if that is not done by their bytes or a deserializer of Kafka's."""
+    """Prints the parts in a fixed order with `key.separator` between them, and `line.separator` at the end. `key` and
+    `value` replace the usual formatters of a record's key and value, which print bytes or use one of Kafka's
+    deserializers."""
     parts = {
         "print.timestamp": _timestamp,
         "print.partition": lambda message: b"Partition:%d" % message.partition(),
         "print.offset": lambda message: b"Offset:%d" % message.offset(),
-        # Kafka's console consumer does not know them either: it makes a new record of each before it is printed.
+        # Kafka's console consumer does not have these values either: it copies each record before printing it.
         "print.delivery": lambda message: b"Delivery:NOT_PRESENT",
         "print.epoch": lambda message: b"Epoch:NOT_PRESENT",
         "print.headers": _headers(properties),
@@ -102,7 +104,7 @@ def _headers(properties: Mapping[str, str]) -> Formatter:
     deserialize = _deserializer(properties, "headers.deserializer") or _as_it_is
 
     def headers(message: "Message") -> bytes:
-        found: Any = message.headers()  # a list, though its type allows for more
+        found: Any = message.headers()  # a list, though the declared type is wider
         if not found:
             return b"NO_HEADERS"
         return separator.join(
@@ -113,7 +115,7 @@ def _headers(properties: Mapping[str, str]) -> Formatter:
 
 
 def _field(properties: Mapping[str, str], name: str, value_of: "Callable[[Message], str | bytes | None]") -> Formatter:
-    """As in Kafka, the literal for null also passes through the deserializer."""
+    """The literal for null is also passed through the deserializer, as in Kafka."""
     null = _octets(properties, "null.literal", "null")
     deserialize = _deserializer(properties, f"{name}.deserializer")
     if deserialize is None:
@@ -158,7 +160,7 @@ def _is_true(text: str) -> bool:
 def _internal_records(
     decode: "Callable[[bytes, bytes | None], InternalRecord | None]", types: tuple[int, ...] | None
 ) -> Formatter:
-    """`types` are those that are printed, None for all of them."""
+    """`types` are the record types that are printed, or None for all."""
     from kaspar.tools.message_json import json_line
 
     def write(message: "Message") -> bytes:

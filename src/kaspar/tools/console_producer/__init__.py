@@ -1,7 +1,7 @@
-"""kafka-console-producer: the lines of standard input become records of a topic.
+"""kafka-console-producer: sends each line of standard input to a topic as a record.
 
-- `command`: its options, and the properties of the producer that follow from them
-- `line_readers`: how lines become records, by Kafka's and Confluent's class names; `lines`: what of a line is key,
+- `command`: its options, and the producer properties that follow from them
+- `line_readers`: how lines become records, by Kafka's and Confluent's class names; `lines`: splits a line into key,
   value and headers
-- `sending`: records to the topic, and what is reported about those that are not stored
+- `sending`: sends the records, and reports those that are not stored
 """

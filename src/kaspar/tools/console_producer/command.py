@@ -1,4 +1,4 @@
-"""kafka-console-producer: its options, and what follows from them."""
+"""kafka-console-producer: its options, and the properties that follow from them."""
 
 import argparse
 import os
@@ -31,7 +31,7 @@ _OPTIONS_OF_PROPERTIES: Final = {
     "metadata.max.age.ms": ("metadata_expiry_ms", "300000"),
     "max.block.ms": ("max_block_ms", "60000"),
 }
-"""The option that sets a property of the producer, and what it is if neither is given."""
+"""The option that sets each producer property, and the value if neither is given."""
 
 _READER_PROPERTIES: Final = (
     "parse.key=true: the line has a key before its value; key.separator, a tab by default, is between them. "
@@ -43,7 +43,7 @@ _READER_PROPERTIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProducerCommand:
-    """One of the commands that send lines: they differ in how a line becomes a record."""
+    """One of the commands that send lines. They differ in how a line becomes a record."""
 
     name: str
     description: str
@@ -51,10 +51,10 @@ class ProducerCommand:
     line_reader: str
     line_readers_help: str
     reader_properties: Mapping[str, str] = field(default_factory=dict)
-    """What they are by default."""
+    """The default reader properties."""
     reader_properties_help: str = ""
     property_is_deprecated: bool = True
-    """Whether --property is, in favour of --reader-property. Confluent's commands are usually called with it."""
+    """Whether --property is deprecated in favour of --reader-property. Confluent's users usually give it."""
 
 
 KAFKA: Final = ProducerCommand(
@@ -173,7 +173,7 @@ def _warn_of_deprecated(options: argparse.Namespace) -> None:
 
 
 def producer_properties(options: argparse.Namespace) -> dict[str, str]:
-    """Those of the file, of the command line and of the options, which win in this order. Raises CommandFailed."""
+    """The properties of the file, overridden by the command line's, and those by options. Raises CommandFailed."""
     properties = load_properties(options.command_config or options.producer_config)
     properties |= key_values(options.command_property or options.producer_property or ())
     properties["bootstrap.servers"] = options.bootstrap_server
@@ -202,7 +202,7 @@ def _run(options: argparse.Namespace, defaults: Mapping[str, str]) -> None:
     try:
         _send_lines(sys.stdin.buffer, reader, sending)
     finally:
-        sending.finish()  # after Ctrl-C, too
+        sending.finish()  # also after Ctrl-C
 
 
 def _send_lines(source: BinaryIO, reader: LineReader, sending: Sending) -> None:
@@ -215,7 +215,7 @@ def _send_lines(source: BinaryIO, reader: LineReader, sending: Sending) -> None:
 
 
 def _send(lines: list[bytes], count: int, reader: LineReader, sending: Sending) -> int:
-    """How many lines there have been after these."""
+    """Send the lines. `count` is the number of lines before them; returns the number including them."""
     if reader.values_only:
         sending.send_values(lines)
     else:
@@ -226,7 +226,9 @@ def _send(lines: list[bytes], count: int, reader: LineReader, sending: Sending) 
 
 
 class _Prompt:
-    """Pieces of standard input, with a prompt on a terminal. What happens while nothing is typed is reported."""
+    """Reads pieces of standard input, with a prompt on a terminal. While nothing is typed, failed records are
+    reported.
+    """
 
     def __init__(self, source: BinaryIO, sending: Sending) -> None:
         self._source = source
@@ -234,7 +236,7 @@ class _Prompt:
         self._is_shown = source.isatty() and sys.stdout.isatty()
 
     def read(self) -> bytes:
-        """Empty at the end."""
+        """The next piece; empty at the end."""
         if not self._is_shown:
             piece: bytes = self._source.read1(_PIECE_BYTES)  # type: ignore[attr-defined]  # of every buffered reader
             return piece

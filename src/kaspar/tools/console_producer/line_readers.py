@@ -1,4 +1,4 @@
-"""How lines become records: Kafka's line reader and Confluent's three, by the names of their classes."""
+"""How lines become records: Kafka's line reader and Confluent's three, by class name."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -10,14 +10,16 @@ from kaspar.tools.schema_records.formats import format_of_reader
 class LineReader(Protocol):
     @property
     def values_only(self) -> bool:
-        """Whether a line is a value as it stands, so that it need not be parsed."""
+        """Whether a whole line is a value, so that it need not be parsed."""
 
     def parse(self, line: bytes, number: int) -> InputRecord:
-        """Raises CommandFailed. Lines are counted from 1."""
+        """Parse a line. Line numbers start at 1. Raises CommandFailed."""
 
 
 def line_reader(class_name: str, topic: str, properties: Mapping[str, str]) -> LineReader | None:
-    """None for a class that is not known. Raises CommandFailed, and InvalidSetting for properties of a registry."""
+    """The line reader of this class; None if it is unknown. Raises CommandFailed, and InvalidSetting for schema
+    registry properties.
+    """
     if class_name == READER_CLASS:
         return LineParser(properties)
     schema_format = format_of_reader(class_name)
@@ -29,7 +31,7 @@ def line_reader(class_name: str, topic: str, properties: Mapping[str, str]) -> L
 
 
 class _SchemaLineReader:
-    """The parts of a line are Kafka's; what key and value are is for their serializers."""
+    """Splits a line as Kafka's reader does, and passes key and value to their serializers."""
 
     def __init__(
         self, lines: LineParser, key: Callable[[bytes, int], bytes], value: Callable[[bytes, int], bytes]

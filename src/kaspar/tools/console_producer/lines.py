@@ -1,7 +1,7 @@
-"""Records from lines of text, as Kafka's LineMessageReader makes them.
+"""Creates records from lines of text, as Kafka's LineMessageReader does.
 
 With `parse.headers` and `parse.key` a line is `h1:v1,h2:v2<TAB>key<TAB>value`. Lines end as in Java: with a line feed,
-a carriage return, or both. They stay bytes: what is no UTF-8 is sent as it is.
+a carriage return, or both. They remain bytes: invalid UTF-8 is sent unchanged.
 """
 
 import re
@@ -61,11 +61,11 @@ class LineParser:
 
     @property
     def values_only(self) -> bool:
-        """Whether a line is a value as it stands."""
+        """Whether a whole line is a value."""
         return not self._parse_key and not self._parse_headers and self._null_marker is None
 
     def parse(self, line: bytes, number: int) -> InputRecord:
-        """Raises CommandFailed. Lines are counted from 1."""
+        """Parse a line. Line numbers start at 1. Raises CommandFailed."""
         headers = key = None
         rest = line
         if self._parse_headers:
@@ -89,7 +89,7 @@ class LineParser:
         if text is None:
             return []
         pairs = self._headers_separator.split(text)
-        while len(pairs) > 1 and not pairs[-1]:  # as Java's split() does
+        while len(pairs) > 1 and not pairs[-1]:  # like Java's split()
             pairs.pop()
         return [self._header(pair, number) for pair in pairs]
 
@@ -106,21 +106,21 @@ class LineParser:
 
 
 class LineSplitter:
-    """Lines from pieces of a stream that end anywhere."""
+    """Splits a stream that is read in arbitrary pieces into lines."""
 
     def __init__(self) -> None:
         self._begun = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that are complete with this piece."""
+        """The lines that this piece completes."""
         text = self._begun + piece
         lines = text.splitlines(keepends=True)
-        # A carriage return at the end may have its line feed in the next piece.
+        # The line feed after a carriage return may be in the next piece.
         self._begun = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
         return [_without_end(line) for line in lines]
 
     def finish(self) -> Iterator[bytes]:
-        """What is left when the stream has ended."""
+        """The last line, if the stream ends without a line end."""
         if self._begun:
             yield _without_end(self._begun)
         self._begun = b""

@@ -1,5 +1,5 @@
-"""Sends records to a topic, and reports those that are not stored as Kafka's console producer does: it goes on after an
-error, unless it waits for each record (--sync).
+"""Sends records to a topic, and reports those that are not stored as Kafka's console producer does: it continues after
+an error, unless it waits for each record (--sync).
 """
 
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ERRORS: Final = "org.apache.kafka.common.errors"
 _RETRY_S: Final = 0.05
 _METADATA_S: Final = 0.5
-_BATCH_OVERHEAD: Final = 61  # records.layout.HEADER_SIZE, with which the compiled core would be loaded
+_BATCH_OVERHEAD: Final = 61  # records.layout.HEADER_SIZE; importing that would load the compiled core
 _MAX_RECORD_OVERHEAD: Final = 21
 
 
@@ -36,7 +36,7 @@ class Sending:
         self._failure: str | None = None
 
     def send_values(self, values: Iterable[bytes]) -> None:
-        """Records without key and headers, of which there may be millions."""
+        """Send records without key and headers, of which there may be millions."""
         from confluent_kafka import KafkaException
 
         if self._sync or not self._topic_is_known:
@@ -57,7 +57,7 @@ class Sending:
         self._producer.poll(0)
 
     def send(self, record: InputRecord) -> None:
-        """Raises CommandFailed if each record is waited for, and this one is not stored."""
+        """Send a record. With --sync, raises CommandFailed if it is not stored."""
         self._send(record)
         if self._sync:
             self.finish()
@@ -87,11 +87,11 @@ class Sending:
                 return
 
     def poll(self) -> None:
-        """Report what has happened meanwhile."""
+        """Report failed records."""
         self._producer.poll(0)
 
     def finish(self) -> None:
-        """Waits until every record is stored, or given up."""
+        """Wait until every record is stored or has failed."""
         while self._producer.flush(0.5):
             pass
         if self._failure is not None:
@@ -105,7 +105,9 @@ class Sending:
             self._producer.produce(self._topic, value, key)
 
     def _await_topic(self) -> str | None:
-        """As a Java client does before the first record: a client that may create the topic. The text of an error."""
+        """Wait for the topic's metadata before the first record, as a Java client does; this may create the topic.
+        Returns an error message, or None.
+        """
         from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + self._max_block_ms / 1000
@@ -118,7 +120,7 @@ class Sending:
                 self._producer.poll(0)
                 if self._errors.failure is not None:
                     return str(self._errors.failure)
-            except RuntimeError:  # librdkafka refuses names without a character, and very long ones
+            except RuntimeError:  # librdkafka rejects empty and very long names
                 return self._invalid_topic()
             if found is not None:
                 match found.error and found.error.code():
@@ -165,7 +167,7 @@ class Sending:
 
 
 def largest_size(record: InputRecord) -> int:
-    """How Java's producer estimates the size of a batch with this record alone."""
+    """Java's estimate of the size of a batch with this record alone."""
     size = _BATCH_OVERHEAD + _MAX_RECORD_OVERHEAD + _sized(record.key) + _sized(record.value)
     size += size_of_varlong(len(record.headers))
     for name, value in record.headers:

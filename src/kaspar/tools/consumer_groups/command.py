@@ -1,4 +1,4 @@
-"""The command: from its options to an action, and how failures are reported."""
+"""The command: maps its options to an action, and reports failures."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_or_report(parser: ConsumerGroupsOptions, options: argparse.Namespace) -> None:
-    """As Kafka's command, this succeeds also if it could not do what it was asked for."""
+    """Like Kafka's command, succeeds even if it could not do what was requested."""
     try:
         _run(options)
     except WrongOption as problem:

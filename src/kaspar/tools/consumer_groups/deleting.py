@@ -67,7 +67,7 @@ def delete_offsets(admin: Admin, options: argparse.Namespace) -> None:
 
 
 def _without_partitions(admin: Admin, topics: Sequence[str]) -> dict[TopicPartition, Refused | None]:
-    """The partitions to delete the offsets of. A topic that does not exist stands for itself, with the reason."""
+    """The partitions whose offsets to delete. A topic that cannot be described has one entry, with the error."""
     partitions, whole_topics = parse_partitions(topics)
     found: dict[TopicPartition, Refused | None] = dict.fromkeys(partitions)
     try:

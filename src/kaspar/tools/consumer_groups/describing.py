@@ -31,13 +31,13 @@ def describe(admin: Admin, options: argparse.Namespace) -> None:
 
 
 def _described(admin: Admin, group_ids: Collection[str]) -> list[GroupDescription]:
-    """In the order of their names. Raises Refused for the first that cannot be described."""
+    """The groups, ordered by name. Raises the first Refused of a group that cannot be described."""
     described = describe_consumer_groups(admin, group_ids)
     return [accepted(described[group_id]) for group_id in sorted(group_ids)]
 
 
 def _say_state(group: GroupDescription) -> bool:
-    """Whether there is something to show of the group. What users should know of its state goes to standard error."""
+    """Whether there is anything to show for the group. Prints a notice about its state."""
     if group.state == "Dead":
         print(f"\nError: Consumer group '{group.group_id}' does not exist.")
         return False
@@ -69,7 +69,7 @@ def _describe_offsets(admin: Admin, groups: Collection[GroupDescription], *, ver
 
 
 def _log_end_offsets(admin: Admin, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-    """Of those that have a leader. The partitions of all groups are looked up together."""
+    """The log end offsets of the partitions that have a leader. All groups are looked up together."""
     lookups = ClusterLookups(admin, ())
     with_leader = {
         TopicPartition(topic.name, each.partition)
@@ -85,7 +85,7 @@ def offset_rows(
     committed: Mapping[TopicPartition, GroupOffset],
     log_end_offsets: Mapping[TopicPartition, int],
 ) -> list[OffsetRow]:
-    """The partitions of members, those with most of them first, then the other partitions with an offset."""
+    """The partitions of members, starting with the member that has the most, then other partitions with an offset."""
 
     def row(where: TopicPartition, *member: str) -> OffsetRow:
         offset = committed.get(where)

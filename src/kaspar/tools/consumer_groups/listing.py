@@ -1,4 +1,4 @@
-"""--list: the groups, with their types and states if asked for."""
+"""--list: the groups, with their types and states if requested."""
 
 import argparse
 from collections.abc import Collection
@@ -38,12 +38,12 @@ def consumer_group_ids(admin: Admin) -> list[str]:
 
 
 def group_ids_of(admin: Admin, options: argparse.Namespace) -> list[str]:
-    """Those of --group, or with --all-groups all that there are."""
+    """The groups of --group, or all groups with --all-groups."""
     return consumer_group_ids(admin) if options.all_groups else list(dict.fromkeys(options.group))
 
 
 def parse_states(text: str) -> list[str]:
-    """Names in any case, separated by commas; as Kafka writes them."""
+    """Parse names in any case, separated by commas. Returns them as Kafka writes them."""
     return _parse(text, _STATES, f"Invalid state list '{text}'. Valid states are: {', '.join(_STATES)}")
 
 

@@ -1,4 +1,4 @@
-"""The options of kafka-consumer-groups, and which of them go together."""
+"""The options of kafka-consumer-groups, and which of them can be combined."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 
 
 class WrongOption(CommandFailed):
-    """An option turns out to be wrong only when the command runs."""
+    """A wrong option that is only noticed when the command runs."""
 
 
 class ConsumerGroupsOptions(KafkaOptions):
@@ -134,7 +134,9 @@ class ConsumerGroupsOptions(KafkaOptions):
     # --- which go together --------------------------------------------------------------------------------------------
 
     def check(self, options: argparse.Namespace) -> None:
-        """In the order of Kafka's checks: the first that fails is the one that users know."""
+        """Fail if the options do not fit together. The checks are in Kafka's order, so that the same one fails
+        first.
+        """
         self._check_available(options)
         if not is_given(options, "validate-regex"):
             self.require(options, "bootstrap-server")
@@ -186,7 +188,7 @@ class ConsumerGroupsOptions(KafkaOptions):
 
 
 def number(options: argparse.Namespace, name: str) -> int:
-    """The number that an option has, as Kafka's command takes it: only when it is needed."""
+    """The number given by this option. Like in Kafka's command, it is only parsed when it is needed."""
     text = getattr(options, name.replace("-", "_"))
     try:
         return parse_long(text)

@@ -1,4 +1,4 @@
-"""The CSV files of --export and --from-file: TOPIC,PARTITION,OFFSET, and with several groups GROUP before that."""
+"""The CSV files of --export and --from-file: TOPIC,PARTITION,OFFSET, preceded by GROUP if there are several groups."""
 
 import csv
 import io
@@ -9,12 +9,12 @@ from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.java_numbers import parse_int, parse_long
 
 Plan = dict[str, dict[TopicPartition, int]]
-"""By group, the offset of each partition."""
+"""The offsets of each group, by partition."""
 
 
 def parse_plan(text: str, groups: Sequence[str]) -> Plan:
-    """For one group, lines may do without its name. A line that cannot be read is left out, as Kafka's command does it:
-    a group that then has no line is reported by the caller."""
+    """With a single group, lines need not contain its name. Malformed lines are skipped, as in Kafka's command: the
+    caller reports a group that has no line."""
     if not text.strip():
         raise CommandFailed("The reset plan is empty")
     rows = [row for row in csv.reader(io.StringIO(text)) if row]

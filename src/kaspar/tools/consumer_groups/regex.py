@@ -1,4 +1,4 @@
-"""Whether a pattern is in RE2's syntax. Kafka's command says why not in the words of RE2/J."""
+"""Checks whether a pattern is valid in RE2's syntax. Like Kafka's command, reports errors in the words of RE2/J."""
 
 from typing import Final
 
@@ -18,9 +18,9 @@ _WORDS_OF_RE2J: Final = {
 
 
 def validate_regex(regex: str) -> str:
-    """The sentence that the command prints."""
+    """The line that the command prints."""
     problem = problem_with(regex)
     if problem is None:
         return f"The regular expression `{regex}` is valid."
-    kind = problem.partition(": ")[0]  # without the part of the pattern that it is about
+    kind = problem.partition(": ")[0]  # without the part of the pattern that is invalid
     return f"The regular expression `{regex}` is invalid: {_WORDS_OF_RE2J.get(kind, kind)}."

@@ -1,4 +1,4 @@
-"""--reset-offsets: which offsets the groups get, and setting them."""
+"""--reset-offsets: determines the new offsets of the groups, and commits them."""
 
 import argparse
 import sys
@@ -51,7 +51,7 @@ def reset(admin: Admin, options: argparse.Namespace) -> None:
 
 
 def _why_not(group_id: str, group: GroupDescription | Refused, *, is_streams: bool) -> str | None:
-    """Why the offsets of a group cannot be reset, or None. A group that does not exist is created by its offsets."""
+    """Why the offsets of a group cannot be reset, or None. A group that does not exist is created by the commit."""
     if is_streams:
         return f"Group '{group_id}' is a streams group. Use kafka-streams-groups.sh to reset its offsets."
     if isinstance(group, Refused) or group.state in WITHOUT_MEMBERS:
@@ -96,7 +96,7 @@ def _scope(lookups: ClusterLookups, options: argparse.Namespace, group_id: str) 
 
 
 def _check_partitions(lookups: ClusterLookups, partitions: Collection[TopicPartition]) -> None:
-    """They exist, and have a leader."""
+    """Raise CommandFailed unless all partitions exist and have a leader."""
     leaders = {
         TopicPartition(topic.name, each.partition): each.leader
         for topic in lookups.topics({where.topic for where in partitions})
@@ -135,7 +135,7 @@ def _planned(plan: Plan, lookup: OffsetLookup, group_id: str) -> Offsets:
 
 
 def reported(targets: Targets) -> Offsets:
-    """The offsets; where they are not what was asked for, the user is told."""
+    """The offsets. Prints a warning where they differ from the requested ones."""
     for where, wanted in targets.outside.items():
         found = targets.offsets[where]
         how = "higher than latest" if wanted > found else "lower than earliest"

@@ -1,4 +1,4 @@
-"""--topic orders --topic payments:0,1: which partitions an action is about."""
+"""--topic orders --topic payments:0,1: the partitions that an action applies to."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from kaspar.tools.java_numbers import parse_int
 
 
 def parse_partitions(topics: Sequence[str]) -> tuple[list[TopicPartition], list[str]]:
-    """The partitions that are named, and the topics all of whose partitions are meant."""
+    """The partitions that are listed, and the topics that are given without partitions."""
     partitions = [where for text in topics if ":" in text for where in _of_topic(text)]
     return list(dict.fromkeys(partitions)), [text for text in topics if ":" not in text]
 

@@ -1,4 +1,4 @@
-"""The columns of what is printed, which scripts parse: their order, widths and the sign for what is missing."""
+"""The printed columns, which scripts parse: their order, their widths and the sign for a missing value."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from kaspar.tools.kafka_errors import exception_text
 
 MISSING: Final = "-"
 _WIDTH: Final = 15
-"""The least width of a column of names."""
+"""The minimum width of a column of names."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """A partition that a group has committed an offset of, or that a member has."""
+    """A partition with an offset committed by the group, or assigned to a member."""
 
     group_id: str
     partition: TopicPartition
@@ -45,7 +45,7 @@ def group_list(groups: Sequence[GroupListing], *, with_type: bool, with_state: b
 
 
 def offset_table(rows: Sequence[OffsetRow], *, verbose: bool) -> Iterator[str]:
-    """With an empty line before it."""
+    """The table, preceded by an empty line."""
     header = ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     header += ["CONSUMER-ID", "HOST", "CLIENT-ID"]
     lines = [header]
@@ -69,7 +69,7 @@ def offset_table(rows: Sequence[OffsetRow], *, verbose: bool) -> Iterator[str]:
 
 
 def member_table(group: GroupDescription, *, verbose: bool) -> Iterator[str]:
-    """With an empty line before it."""
+    """The table, preceded by an empty line."""
     members = group.members
     with_instance = any(each.group_instance_id for each in members)
     with_upgrade = {True, False} <= {each.is_upgraded for each in members}
@@ -115,7 +115,7 @@ def _member(group: GroupDescription, member: GroupMember) -> dict[str, str]:
 
 
 def state_table(group: GroupDescription, *, verbose: bool) -> Iterator[str]:
-    """With an empty line before it."""
+    """The table, preceded by an empty line."""
     node = group.coordinator
     coordinator = f"{node.host}:{node.port}  ({node.broker_id})"
     lines = [
@@ -137,7 +137,7 @@ def state_table(group: GroupDescription, *, verbose: bool) -> Iterator[str]:
 
 
 def new_offset_table(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> Iterator[str]:
-    """With an empty line before it; nothing for no groups."""
+    """The table, preceded by an empty line. Without groups, only the empty line."""
     if not offsets:
         yield ""
         return
@@ -153,7 +153,7 @@ def new_offset_table(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> Ite
 
 
 def deleted_offset_table(results: Mapping[TopicPartition, Refused | None]) -> Iterator[str]:
-    """With an empty line before it. Partition -1 stands for a topic whose partitions are not known."""
+    """The table, preceded by an empty line. Partition -1 stands for a topic whose partitions are unknown."""
     width = _widest(where.topic for where in results)
     yield ""
     yield _joined([("TOPIC", width), ("PARTITION", 10), ("STATUS", _WIDTH)])

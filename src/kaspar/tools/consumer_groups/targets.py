@@ -1,4 +1,4 @@
-"""The offsets that a group is reset to: decisions only, the logs are behind a Protocol."""
+"""The offsets that a group is reset to. Only decisions: the logs are behind a Protocol."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from kaspar.tools.log_offsets import OffsetLookup, Offsets
 class Targets:
     offsets: Offsets
     outside: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The offsets that were asked for but are outside of the log, whose nearest end was taken."""
+    """Requested offsets that are outside of the log. They are replaced by the nearest end of the log."""
     ended: tuple[TopicPartition, ...] = ()
-    """Partitions without a record since the time that was asked for, whose ends were taken."""
+    """Partitions without a record since the requested time. They are reset to the end of the log."""
 
 
 def within_log(lookup: OffsetLookup, wanted: Offsets) -> Targets:
-    """An offset outside of the log becomes its nearest end."""
+    """An offset outside of the log is replaced by the nearest end."""
     first, end = lookup.earliest(wanted.keys()), lookup.latest(wanted.keys())
     found = {where: min(max(offset, first[where]), end[where]) for where, offset in wanted.items()}
     return Targets(found, {where: offset for where, offset in wanted.items() if found[where] != offset})
@@ -33,14 +33,14 @@ def shifted(lookup: OffsetLookup, partitions: Collection[TopicPartition], by: in
 
 
 def at_time(lookup: OffsetLookup, partitions: Collection[TopicPartition], timestamp_ms: int) -> Targets:
-    """Partitions without a record since then are reset to their ends."""
+    """Partitions without a record since this time are reset to their end."""
     found = lookup.at(partitions, timestamp_ms)
     ended = tuple(where for where in partitions if found[where] == NO_OFFSET)
     return Targets({**found, **(lookup.latest(ended) if ended else {})}, ended=ended)
 
 
 def current(lookup: OffsetLookup, partitions: Collection[TopicPartition]) -> Targets:
-    """What is committed; the ends of partitions of which nothing is."""
+    """The committed offsets. Partitions without one are reset to their end."""
     committed = lookup.committed()
     missing = [where for where in partitions if where not in committed]
     return Targets(

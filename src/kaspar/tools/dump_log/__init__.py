@@ -1,1 +1,1 @@
-"""kafka-dump-log: prints what is in the files of a partition, and checks its indexes against the log."""
+"""kafka-dump-log: prints the contents of a partition's files, and checks its indexes against the log."""

@@ -1,6 +1,6 @@
-"""The batches of a log file, as Kafka's FileRecords finds them: up to the first that is not there as a whole.
+"""The batches of a log file, as Kafka's FileRecords reads them: up to the first incomplete one.
 
-A CRC that does not match ends nothing: the command is for logs that are damaged.
+A CRC mismatch does not end the iteration, because the command is used for damaged logs.
 """
 
 import mmap
@@ -21,7 +21,7 @@ _SMALLEST_LENGTH = 14  # Kafka's LegacyRecord.RECORD_OVERHEAD_V0
 
 @contextmanager
 def opened(path: str) -> Iterator[memoryview]:
-    """The file's bytes, mapped: a segment may be larger than the memory that is free."""
+    """The file's bytes, memory-mapped because a segment may be larger than the free memory."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError as problem:
@@ -37,7 +37,7 @@ def opened(path: str) -> Iterator[memoryview]:
 
 
 def iter_batches(data: memoryview, start: int, end: int, path: str) -> Iterator[tuple[int, BatchHeader]]:
-    """The position and header of each batch. Raises CannotDump where a size is impossible."""
+    """The position and header of each batch. Raises CannotDump for an invalid size."""
     while end - start >= _UP_TO_MAGIC:
         (length,) = _LENGTH.unpack_from(data, start + LENGTH_AT)
         if length < _SMALLEST_LENGTH:

@@ -1,4 +1,4 @@
-"""kafka-dump-log: the options, which file is printed how, and what is reported at the end."""
+"""kafka-dump-log: its options, the output for each kind of file, and the summary of problems."""
 
 import argparse
 import os
@@ -98,7 +98,7 @@ def _report(problem: KasparError) -> None:
 
 
 class _Dump:
-    """Collects what is wrong with indexes and offsets: that is reported behind everything else."""
+    """Collects problems of indexes and offsets, which are reported after all other output."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         decodes = (

@@ -1,4 +1,4 @@
-"""How keys and values are shown: as text or numbers, or as the records of an internal topic."""
+"""How keys and values are printed: as text or numbers, or as the records of an internal topic."""
 
 import base64
 import contextlib
@@ -22,7 +22,7 @@ from kaspar.tools.internal_records import (
 from kaspar.tools.message_json import JsonObject, json_line, message_json
 
 Decode = Callable[[Record], tuple[str | None, str | None]]
-"""What is shown of a record's key and value; None for nothing."""
+"""The text for a record's key and value; None prints nothing."""
 
 _CONSUMER: Final = "consumer"
 DEFAULT_DECODER: Final = "org.apache.kafka.tools.api.StringDecoder"
@@ -56,7 +56,7 @@ _DECODERS: Final[dict[str, Callable[[bytes], str]]] = {
 
 
 def by_classes(key_decoder: str, value_decoder: str) -> Decode:
-    """Decoders by the names of Kafka's classes. Raises CannotDump."""
+    """Decoders by Kafka's class names. Raises CannotDump."""
     for name in (value_decoder, key_decoder):
         if name not in _DECODERS:
             known = ", ".join(_DECODERS)
@@ -99,7 +99,7 @@ def _coordinator_record(
 
 
 def _with_consumer_protocol(key: bytes, value: bytes | None) -> InternalRecord | None:
-    """What members of a classic group sent each other is shown, too, if they are Kafka's consumers."""
+    """Also decodes the subscriptions and assignments of a classic group's members, if they are Kafka's consumers."""
     record = decode_group_record(key, value)
     if record is None or record.type != GROUP_METADATA or record.value is None:
         return record
@@ -115,12 +115,12 @@ def _show_consumer_protocol(member: JsonObject) -> None:
     readers: dict[str, Callable[[bytes], Message]] = {"subscription": read_subscription, "assignment": read_assignment}
     for name, read in readers.items():
         octets = base64.b64decode(member[name])
-        with contextlib.suppress(MalformedBytes):  # then it stays as bytes
+        with contextlib.suppress(MalformedBytes):  # if malformed, it is shown as bytes
             member[name] = message_json(read(octets), record_type(octets))
 
 
 def metadata_records(record: Record) -> tuple[str | None, str | None]:
-    """Records of KRaft's metadata log. They have no keys."""
+    """Records of KRaft's metadata log, which have no keys."""
     from kaspar.metadata.kraft.frames import read_frame, read_message
 
     try:
@@ -141,7 +141,7 @@ def _upper_snake_case(name: str) -> str:
 
 
 def control_text(kind: ControlType, value: bytes) -> str:
-    """A record of KRaft's own."""
+    """The text of a control record of KRaft."""
     title, message_type = _control_message(kind)
     (version,) = struct.unpack_from(">h", value) if len(value) >= 2 else (0,)
     if version not in VersionRange.parse(message_type.SCHEMA.versions):

@@ -1,4 +1,6 @@
-"""Why a file cannot be dumped. The sentences are those of Kafka's exceptions, which scripts may look for."""
+"""The error for a file that cannot be dumped. Messages are those of Kafka's exceptions, because scripts may look for
+them.
+"""
 
 from kaspar.base.errors import KasparError
 

@@ -1,4 +1,4 @@
-"""Prints the sparse indexes of a segment, or checks them: against their own rules, and against the log beside them."""
+"""Prints the sparse indexes of a segment, or checks them: their own consistency, and against the segment's log."""
 
 import os
 import struct
@@ -30,7 +30,7 @@ class IndexOptions:
 
 @dataclass(slots=True)
 class TimeIndexProblems:
-    """Of one file: pairs of what the index says and what the log says."""
+    """The problems of one file: pairs of the value in the index and the value in the log."""
 
     mismatches: list[tuple[int, int]] = field(default_factory=list)
     out_of_order: list[tuple[int, int]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class TimeIndexProblems:
 
 
 def dump_offset_index(path: str, name: str, options: IndexOptions, write: Write) -> dict[int, int]:
-    """Returns the offsets of entries that are not those of the batches they point to, and the batches' offsets."""
+    """Returns the entries whose offset is not the last one of their batch: the entry's offset, and the batch's."""
     base_offset = base_offset_of(name)
     mismatches: dict[int, int] = {}
     log_path = _beside(path, name, ".log")
@@ -53,7 +53,7 @@ def dump_offset_index(path: str, name: str, options: IndexOptions, write: Write)
             write(f"{path} passed sanity check.\n")
             return mismatches
         for number, (relative_offset, position) in enumerate(entries):
-            if relative_offset == 0 and number > 0:  # an index that is not closed has zeros behind its entries
+            if relative_offset == 0 and number > 0:  # an index that was not closed ends with zeros
                 break
             offset = base_offset + relative_offset
             found = _last_offset_at(log, log_path, position, options.max_message_size)
@@ -99,7 +99,9 @@ def dump_time_index(path: str, name: str, options: IndexOptions, write: Write) -
 
 
 class _Positions:
-    """Where an offset index begins a search: Kafka's own steps, so that a damaged index leads to the same batches."""
+    """The position at which a lookup in an offset index starts reading the log. Takes the same steps as Kafka, so that
+    a damaged index leads to the same batches.
+    """
 
     def __init__(self, entries: list[tuple[int, int]]) -> None:
         self._entries = entries
@@ -109,7 +111,7 @@ class _Positions:
         return self._entries[slot][1] if slot >= 0 else 0
 
     def _slot(self, relative_offset: int) -> int:
-        """The last entry at or below the offset; -1 if all are above it."""
+        """The last entry at or below the offset, or -1 if all are above it."""
         if not self._entries:
             return -1
         last = len(self._entries) - 1
@@ -135,7 +137,7 @@ class _Positions:
 
 @contextmanager
 def _entries(path: str, layout: struct.Struct) -> Iterator[tuple[list[tuple[int, int]], int]]:
-    """The whole entries of an index, and the size of the file."""
+    """The complete entries of an index, and the size of the file."""
     with opened(path) as data:
         whole = len(data) // layout.size * layout.size
         yield list(layout.iter_unpack(data[:whole])), len(data)
@@ -156,7 +158,9 @@ def _last_offset_at(log: memoryview, path: str, position: int, max_bytes: int) -
 
 
 def _batch_with(log: memoryview, path: str, position: int, offset: int) -> tuple[int, int]:
-    """The last offset and largest timestamp of the first batch that reaches the offset; -1 without one."""
+    """The last offset of the first batch that reaches `offset`, or -1. Also the largest timestamp of the batch, if its
+    last offset is `offset`.
+    """
     for start, header in iter_batches(log, position, min(len(log), position + NO_LIMIT), path):
         if header.last_offset < offset:
             continue

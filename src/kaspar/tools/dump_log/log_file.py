@@ -1,4 +1,4 @@
-"""Prints the batches of a `.log` file or of a KRaft snapshot (`.checkpoint`), and with `deep` the records in them."""
+"""Prints the batches of a `.log` file or of a KRaft snapshot (`.checkpoint`), and with `deep` also their records."""
 
 import re
 import struct
@@ -31,7 +31,7 @@ class LogOptions:
 
 
 def dump_log(path: str, name: str, options: LogOptions, write: Callable[[str], object]) -> dict[int, int]:
-    """Returns the offsets that are not followed by the next one, and what follows them."""
+    """Returns each offset that is not followed by the next one, with the offset that follows it."""
     write(_title(name))
     gaps: dict[int, int] = {}
     with opened(path) as data:
@@ -86,7 +86,7 @@ def _batch_line(data: memoryview, position: int, header: BatchHeader) -> str:
 
 
 def _write_record(header: BatchHeader, record: Record, options: LogOptions, write: Callable[[str], object]) -> None:
-    """What is known of the record is written before it is decoded, which may fail."""
+    """Write what is known of the record before decoding it, because that may fail."""
     if not options.skip_record_metadata:
         keys = ",".join(key for key, _ in record.headers)
         write(
@@ -129,7 +129,7 @@ def _control(record: Record) -> str:
 
 
 def _delete_horizon(header: BatchHeader) -> str:
-    """Such a batch has it in the place of its base timestamp."""
+    """A batch with a delete horizon stores it in place of the base timestamp."""
     return f"OptionalLong[{header.base_timestamp}]" if header.attributes & DELETE_HORIZON_FLAG else "OptionalLong.empty"
 
 

@@ -10,7 +10,7 @@ from kaspar.tools.dump_log.batches import opened
 from kaspar.tools.dump_log.errors import CannotDump
 from kaspar.tools.dump_log.log_file import base_offset_of
 
-_SNAPSHOT_HEAD: Final = struct.Struct(">hI")  # version, CRC of what follows
+_SNAPSHOT_HEAD: Final = struct.Struct(">hI")  # version, CRC of the rest
 _COUNT: Final = struct.Struct(">i")
 # producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, transaction's first offset
 _PRODUCER: Final = struct.Struct(">qhiqiqiq")
@@ -20,7 +20,7 @@ _ABORTED: Final = struct.Struct(">hqqqq")
 
 
 class CorruptSnapshot(CannotDump):
-    """Reported, but not the end of the command."""
+    """Reported, but does not end the command."""
 
 
 def dump_producer_snapshot(path: str, write: Callable[[str], object]) -> None:

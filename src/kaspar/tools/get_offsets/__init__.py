@@ -1,1 +1,1 @@
-"""kafka-get-offsets: prints the offsets of partitions, of the end of their logs or of a time."""
+"""kafka-get-offsets: prints the offsets of partitions at an end of their logs or at a time."""

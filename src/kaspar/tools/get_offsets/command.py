@@ -1,4 +1,4 @@
-"""The options of kafka-get-offsets, and what it prints."""
+"""The options of kafka-get-offsets, and its output."""
 
 import argparse
 import sys
@@ -98,7 +98,7 @@ def _partitions(admin: Admin, chosen: PartitionFilter, *, include_internal: bool
     names = filter(chosen.allows_topic, list_topics(admin, include_internal=include_internal))
     found = []
     for name, topic in describe_topics(admin, list(names)).items():
-        if not isinstance(topic, Refused):  # it was deleted just now
+        if not isinstance(topic, Refused):  # it has just been deleted
             found += [TopicPartition(name, each.partition) for each in topic.partitions]
     return sorted(filter(chosen.allows, found))
 

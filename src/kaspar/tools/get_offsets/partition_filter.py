@@ -1,4 +1,4 @@
-"""Which partitions kafka-get-offsets is asked for: --topic with --partitions, or --topic-partitions."""
+"""The partitions that kafka-get-offsets selects: --topic with --partitions, or --topic-partitions."""
 
 import re
 from collections.abc import Container
@@ -16,7 +16,7 @@ _ALL: Final = range(2**31)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Partitions with these numbers, of topics whose whole name matches."""
+    """Selects these partitions of the topics whose whole name matches."""
 
     topics: re.Pattern[str]
     partitions: Container[int] = _ALL
@@ -24,12 +24,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFilter:
-    """One of the rules must match."""
+    """Selects the partitions that match at least one rule."""
 
     rules: tuple[Rule, ...]
 
     def allows_topic(self, topic: str) -> bool:
-        """Whether it may allow any partition of the topic."""
+        """Whether any partition of the topic may be selected."""
         return any(rule.topics.fullmatch(topic) for rule in self.rules)
 
     def allows(self, where: TopicPartition) -> bool:
@@ -37,7 +37,7 @@ class PartitionFilter:
 
 
 def of_topic_and_partitions(topic: str | None, partitions: str | None) -> PartitionFilter:
-    """`topic` is an include list, and `partitions` are numbers, 0,1,2; None stands for all."""
+    """`topic` is an include list, and `partitions` is a list of numbers such as 0,1,2. None stands for all."""
     pattern = topic_pattern(".*" if topic is None else topic)
     return PartitionFilter((Rule(pattern, _numbers(partitions) if partitions else _ALL),))
 
@@ -52,8 +52,8 @@ def _numbers(text: str) -> set[int]:
 
 
 def of_rules(text: str) -> PartitionFilter:
-    """Rules with commas between: topic, topic:1, topic:1-3 (without the 3), topic:1- and topic:-3. The topic is a
-    regular expression; without one, the rule is for all topics."""
+    """Parse rules separated by commas: topic, topic:1, topic:1-3 (without 3), topic:1- and topic:-3. The topic is a
+    regular expression; a rule without one applies to all topics."""
     return PartitionFilter(tuple(_rule(each) for each in text.split(",")))
 
 

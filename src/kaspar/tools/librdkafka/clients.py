@@ -1,4 +1,4 @@
-"""Clients of librdkafka from properties of Java's clients, and what they report while they run."""
+"""Creates librdkafka's clients from properties of Java's clients, and handles the errors that they report."""
 
 import re
 import sys
@@ -24,12 +24,12 @@ _Client = TypeVar("_Client")
 
 
 class AuthenticationFailed(KasparError):
-    """The broker or the client does not accept who the other is: to try again would not help."""
+    """The broker or the client does not accept the identity of the other, so a retry would not help."""
 
 
 class ConnectionErrors:
-    """What librdkafka reports about connections: printed once for each broker and reason. `failure` is what cannot be
-    mended by trying again.
+    """librdkafka's error callback. Connection errors are printed once for each broker and reason. `failure` is an error
+    that retries cannot solve.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class ConnectionErrors:
 def open_producer(
     properties: Mapping[str, str], errors: ConnectionErrors, more: Mapping[str, object] | None = None
 ) -> "Producer":
-    """`more` are settings of librdkafka itself. Raises CommandFailed with a sentence; warnings are printed."""
+    """Create a producer, and print warnings. `more` are librdkafka's own settings. Raises CommandFailed."""
     _require_confluent_kafka()
     from confluent_kafka import Producer
 
@@ -71,7 +71,7 @@ def open_producer(
 def open_consumer(
     properties: Mapping[str, str], errors: ConnectionErrors, more: Mapping[str, object] | None = None
 ) -> "Consumer":
-    """`more` are settings of librdkafka itself. Raises CommandFailed with a sentence; warnings are printed."""
+    """Create a consumer, and print warnings. `more` are librdkafka's own settings. Raises CommandFailed."""
     _require_confluent_kafka()
     from confluent_kafka import Consumer
 
@@ -79,7 +79,7 @@ def open_consumer(
 
 
 def error_text(error: "KafkaError") -> str:
-    """An error of librdkafka as a Java client would print it, as far as it has the same."""
+    """An error of librdkafka as a Java client would print it, where Java has the same error."""
     from confluent_kafka import KafkaError
 
     if error.code() > 0:
@@ -109,7 +109,7 @@ def _opened(
     for sentence in translated.warnings:
         print(f"WARN {sentence}", file=sys.stderr)
     try:
-        # What librdkafka logs, it also reports.
+        # librdkafka also reports what it logs.
         return make({**translated.settings, "log_level": 0, "error_cb": errors, **more})
     except KafkaException as problem:
         raise CommandFailed(problem.args[0].str()) from None

@@ -1,4 +1,4 @@
-"""The settings of librdkafka's consumers from those of Java's."""
+"""Translates the properties of Java's consumers to librdkafka's settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -35,7 +35,7 @@ _DEFAULT_QUEUED_KIB: Final = 65_536
 
 
 def consumer_settings(properties: Mapping[str, str]) -> Translated:
-    """Raises InvalidSetting with a sentence."""
+    """Translate the properties. Raises InvalidSetting."""
     translation = Translation(properties, _NUMBERS, _TEXTS, _BOOLEANS)
     translation.of("isolation.level", lambda text: choice("isolation.level", text, _ISOLATION_LEVELS))
     translation.of("auto.offset.reset", _reset_policy)
@@ -46,7 +46,8 @@ def consumer_settings(properties: Mapping[str, str]) -> Translated:
         "isolation.level": "read_uncommitted",
         "allow.auto.create.topics": True,
         "check.crcs": True,
-        # Once its queue has been full, librdkafka fetches again after a second, in which a fast reader would wait.
+        # After its queue was full, librdkafka by default waits a second before the next fetch, during which a fast
+        # reader would be idle.
         "fetch.queue.backoff.ms": 10,
     }
     return translation.finish(defaults)
@@ -96,7 +97,7 @@ def _strategies(translation: Translation, assignors: list[str]) -> list[str]:
 
 
 def _set_fetch_sizes(translation: Translation) -> None:
-    """librdkafka wants message.max.bytes <= fetch.max.bytes <= what it may queue, once fetch.max.bytes is given."""
+    """If fetch.max.bytes is set, librdkafka requires message.max.bytes <= fetch.max.bytes <= the size of its queue."""
     if "fetch.max.bytes" not in translation.settings:
         return
     size = translation.number("fetch.max.bytes", 0)
@@ -107,7 +108,9 @@ def _set_fetch_sizes(translation: Translation) -> None:
 
 
 def _set_poll_interval(translation: Translation) -> None:
-    """librdkafka wants session.timeout.ms <= max.poll.interval.ms, and a second between a fetch's wait and timeout."""
+    """librdkafka requires session.timeout.ms <= max.poll.interval.ms, and socket.timeout.ms >= fetch.wait.max.ms +
+    1000.
+    """
     session = translation.number("session.timeout.ms", 45_000)
     if translation.number("max.poll.interval.ms", 300_000) < session:
         translation.settings["max.poll.interval.ms"] = session

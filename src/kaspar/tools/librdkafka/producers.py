@@ -1,4 +1,4 @@
-"""The settings of librdkafka's producers from those of Java's."""
+"""Translates the properties of Java's producers to librdkafka's settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,7 +27,7 @@ _NUMBERS: Final = {
 
 
 def producer_settings(properties: Mapping[str, str]) -> Translated:
-    """Raises InvalidSetting with a sentence."""
+    """Translate the properties. Raises InvalidSetting."""
     translation = Translation(properties, _NUMBERS, texts=("transactional.id",))
     translation.of("acks", lambda text: choice("acks", text, _ACKS))
     _set_compression(translation)
@@ -42,7 +42,7 @@ def producer_settings(properties: Mapping[str, str]) -> Translated:
 
 
 def _set_compression(translation: Translation) -> None:
-    """Java has a level for each codec, librdkafka one for the codec in use."""
+    """Java has a level for each codec, librdkafka one level for the codec in use."""
     translation.of("compression.type", lambda text: choice("compression.type", text, _CODECS))
     levels = {
         "gzip": (Number("INT", -1, 9), 9),
@@ -75,7 +75,9 @@ def _set_partitioner(translation: Translation) -> None:
 
 
 def _set_idempotence(translation: Translation) -> None:
-    """On unless other settings rule it out; those may not if it is asked for. Sentences of Kafka's ProducerConfig."""
+    """Idempotence is enabled unless another setting conflicts with it. If it is enabled explicitly, a conflict is an
+    error. Messages are those of Kafka's ProducerConfig.
+    """
     asked_for = translation.flag("enable.idempotence", default=False)
     on = translation.flag("enable.idempotence", default=True)
     conflicts = []
@@ -112,7 +114,7 @@ def _set_delivery_timeout(translation: Translation) -> None:
     if given and delivery < least:
         raise InvalidSetting("delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms")
     delivery = max(delivery, least)
-    if "transactional.id" in translation.settings:  # librdkafka gives up no later than the transaction
+    if "transactional.id" in translation.settings:  # librdkafka does not allow more than that
         delivery = min(delivery, translation.number("transaction.timeout.ms", 60_000))
     translation.settings["delivery.timeout.ms"] = delivery
     translation.settings["socket.timeout.ms"] = min(max(translation.number("request.timeout.ms", 30_000), 10), 300_000)

@@ -1,8 +1,7 @@
-"""How librdkafka protects its connections and logs in, from `security.protocol`, `ssl.*` and `sasl.*` as Java's clients
-have them.
+"""Translates `security.protocol`, `ssl.*` and `sasl.*` of Java's clients to librdkafka's security settings.
 
-Key stores are read here, and librdkafka gets PEM in memory. A connection is never less protected than the properties
-say: what librdkafka cannot do is refused, with a sentence.
+Key stores are read here, and librdkafka receives PEM in memory. A connection is never less secure than the properties
+require: what librdkafka does not support is an error.
 """
 
 import base64
@@ -27,14 +26,16 @@ from kaspar.tools.librdkafka.values import choice, invalid, listed
 
 Settings = dict[str, object]
 Token = tuple[str, float, str, dict[str, str]]
-"""What librdkafka wants of a token: its text, when it expires, whose it is, and SASL extensions."""
+"""What librdkafka's `oauth_cb` returns: the token, its expiry time, the principal's name, and the SASL extensions."""
 
 _TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
 _UNKNOWN_LIFETIME_S: Final = 3600.0
 
 
 def security_settings(properties: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """The settings, which hold secrets, and sentences about what is not as asked for. Raises InvalidSetting."""
+    """The settings, which contain secrets, and a warning for each property that has no effect. Raises
+    InvalidSetting.
+    """
     protocol = choice("security.protocol", properties.get("security.protocol", PROTOCOLS[0]), PROTOCOLS, any_case=True)
     settings: Settings = {"security.protocol": protocol.lower()}
     warnings: list[str] = []
@@ -95,7 +96,7 @@ def _sasl(properties: Mapping[str, str]) -> Settings:
 
 
 def _kerberos(properties: Mapping[str, str], module: LoginModule) -> Settings:
-    """librdkafka runs kinit with a keytab; tickets of a cache are used as they are."""
+    """With a keytab, librdkafka runs kinit. Without one, it uses the tickets in the credentials cache."""
     login = kerberos_login(module)
     settings: Settings = {"sasl.kerberos.service.name": service_name(properties, module)}
     if login.principal:
@@ -119,7 +120,7 @@ def _oauthbearer(properties: Mapping[str, str], login: LoginModule) -> Settings:
     }
     url = properties.get(_TOKEN_URL, "").strip()
     if not url:
-        unsecured_token(login.options)  # says now what is missing
+        unsecured_token(login.options)  # fails now if an option is missing
         return {"oauth_cb": _token_source(lambda: unsecured_token(login.options), extensions)}
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -134,7 +135,7 @@ def _oauthbearer(properties: Mapping[str, str], login: LoginModule) -> Settings:
 def _token_server(
     properties: Mapping[str, str], login: LoginModule, url: str, extensions: Mapping[str, str]
 ) -> Settings:
-    """librdkafka fetches tokens itself. Kafka 4.1 and later have the credentials among the properties."""
+    """librdkafka fetches tokens itself. Since Kafka 4.1 the credentials are among the properties."""
 
     def credential(name: str, of_module: str) -> str:
         return properties.get(f"sasl.oauthbearer.{name}") or login.options.get(of_module, "")
@@ -176,7 +177,7 @@ def _token_source(new_token: Callable[[], str], extensions: dict[str, str]) -> C
 
 
 def _claims(token: str) -> Mapping[str, object]:
-    """What a JWT says, unchecked: brokers check it. Empty for a token of another kind."""
+    """The claims of a JWT, unverified, because brokers verify it. Empty for any other kind of token."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,4 +1,6 @@
-"""A translation of properties of Java's clients to settings of librdkafka: what producers and consumers share of it."""
+"""The common part of producers and consumers in the translation of Java's client properties to librdkafka's
+settings.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ NON_NEGATIVE: Final = Number("LONG", 0)
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """`settings` may hold secrets, so they are not shown. Each warning is a sentence."""
+    """`settings` may contain secrets, so the representation hides the values. Each warning is a sentence."""
 
     settings: Settings
     warnings: tuple[str, ...] = ()
@@ -24,7 +26,7 @@ class Translated:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A number whose bounds librdkafka has narrower than Java: what is beyond them becomes the bound."""
+    """A number with narrower bounds in librdkafka than in Java. Values beyond the bounds are replaced by the bound."""
 
     target: str
     number: Number
@@ -76,12 +78,12 @@ _UNNOTICED: Final = frozenset(
         "value.serializer",
     )
 )
-"""Those that the caller acts on, and those whose absence nobody would notice."""
+"""Properties that the caller implements, and properties whose absence has no noticeable effect."""
 _UNNOTICED_PREFIXES: Final = ("config.providers.", "security.", "ssl.", "sasl.")
 
 
 class Translation:
-    """Settings in the making."""
+    """A translation in progress."""
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class Translation:
         self._keep_backoffs_in_order()
 
     def of(self, name: str, translate: Callable[[str], object]) -> None:
-        """The translation of this property, if it is there; librdkafka has it by the same name."""
+        """Translate this property if it is set. It has the same name in librdkafka."""
         if (text := self.take(name)) is not None:
             self.settings[name] = translate(text)
 
@@ -120,7 +122,7 @@ class Translation:
         return default if text is None else boolean(name, text)
 
     def number(self, name: str, default: int) -> int:
-        """A setting that has been translated."""
+        """The value of an already translated setting."""
         value = self.settings.get(name, default)
         assert isinstance(value, int)
         return value
@@ -133,7 +135,7 @@ class Translation:
             if not name.startswith(_UNNOTICED_PREFIXES):
                 self.warn(name, _WITHOUT_EFFECT.get(name, "it is not a setting of this client"))
         if self.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
-            from kaspar.tools.librdkafka.security import security_settings  # key stores take a while to import
+            from kaspar.tools.librdkafka.security import security_settings  # importing key stores is slow
 
             settings, warnings = security_settings(self.properties)
             self.settings |= settings
@@ -141,7 +143,7 @@ class Translation:
         return Translated({**(defaults or {}), **self.settings}, tuple(self.warnings))
 
     def _keep_backoffs_in_order(self) -> None:
-        """librdkafka refuses a maximum below the first backoff; Java then takes the maximum for both."""
+        """librdkafka rejects a maximum below the first backoff; Java uses the maximum for both in this case."""
         for first, last, default, default_max in (
             ("reconnect.backoff.ms", "reconnect.backoff.max.ms", 100, 10_000),
             ("retry.backoff.ms", "retry.backoff.max.ms", 100, 1000),

@@ -1,4 +1,4 @@
-"""Values of the properties of Java's clients. The sentences about wrong ones are those of Kafka's ConfigDef."""
+"""Parses property values of Java's clients. Error messages are those of Kafka's ConfigDef."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _BITS: Final = {"SHORT": 15, "INT": 31, "LONG": 63}
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number. `at_least` and `at_most` are Java's bounds."""
+    """An integer. `at_least` and `at_most` are Java's bounds."""
 
     type: str = "INT"
     at_least: int | None = None
@@ -56,5 +56,5 @@ def invalid(name: str, value: str, reason: str) -> InvalidSetting:
 
 
 def listed(properties: Mapping[str, str], name: str) -> list[str]:
-    """The elements of a list, which is empty if the property is not there."""
+    """The elements of a list, which is empty if the property is not set."""
     return [each.strip() for each in properties.get(name, "").split(",") if each.strip()]

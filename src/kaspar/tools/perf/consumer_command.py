@@ -118,7 +118,7 @@ def _run(options: argparse.Namespace) -> None:
         raise CommandFailed("Reporting interval must be greater than 0.")
     properties = _properties(options)
     with open_client(properties, client_id=_CLIENT_ID) as client:
-        client.refresh_metadata([])  # fails at once where no broker responds
+        client.refresh_metadata([])  # fails at once if no broker responds
         reported = _Report(options)
         load = ConsumerLoad(client, _consumer_options(client, options, properties), reported.progress)
         try:
@@ -186,7 +186,7 @@ def _consumer_options(client: "Client", options: argparse.Namespace, properties:
 
 
 def _matching(client: "Client", pattern: str) -> list[str]:
-    """Internal topics are left out, as a consumer with a pattern leaves them out."""
+    """Leaves out internal topics, like a consumer that subscribes to a pattern."""
     try:
         expression = re.compile(pattern)
     except re.error as problem:

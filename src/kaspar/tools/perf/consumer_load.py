@@ -1,4 +1,4 @@
-"""Reads the records of topics as a member of a group, and counts them and the bytes of their keys and values."""
+"""Reads the records of topics as a member of a group, and counts the records and the bytes of their keys and values."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class ConsumerOptions:
     reset: Literal["earliest", "latest"] = "earliest"
     auto_commit: bool = True
     max_poll_records: int = 500
-    """The load ends with a multiple of this, as a Java consumer does."""
+    """The last records are counted up to a multiple of this, as with a Java consumer."""
     terms: FetchTerms = field(default_factory=FetchTerms)
 
 
@@ -39,7 +39,7 @@ class Consumed:
     records: int = 0
     size: int = 0
     joining_ms: int = 0
-    """How long it took to get partitions, in all."""
+    """The total time that it took to get partitions."""
 
 
 class ConsumerLoad:
@@ -58,7 +58,9 @@ class ConsumerLoad:
         self._commit_due_s = time.monotonic() + _AUTO_COMMIT_S
 
     def run(self) -> bool:
-        """Whether all records were read, rather than none for too long. Raises Refused and OSError."""
+        """Returns whether all records were read, False meaning a timeout without records. Raises Refused and
+        OSError.
+        """
         last_s = time.monotonic()
         while self.consumed.records < self._options.num_records:
             if self._member.maybe_heartbeat():
@@ -83,7 +85,7 @@ class ConsumerLoad:
         self._member.leave()
 
     def _assigned(self) -> None:
-        """Where reading begins: where the group has committed, otherwise at an end of the log."""
+        """Start reading the assigned partitions at the committed offset, or else at an end of the log."""
         self._commit()
         assigned = self._member.partitions
         if assigned and self._joining_since_s is not None:

@@ -1,5 +1,5 @@
-"""Reads partitions without end: one connection to each leader, and the next request is on its way before a response is
-looked at. Leaders that move, or are away, are looked up again.
+"""Reads partitions continuously, over one connection to each leader. The next request is sent before a response is
+processed. Leaders that move or are unavailable are looked up again.
 """
 
 import select
@@ -22,7 +22,7 @@ _BACKOFF_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class FetchTerms:
-    """With the names of Kafka's settings."""
+    """Fetch parameters, named like Kafka's settings."""
 
     partition_max_bytes: int = 1 << 20
     max_bytes: int = 50 << 20
@@ -32,7 +32,7 @@ class FetchTerms:
 
 
 class FetchedRecords(NamedTuple):
-    """Batches of a partition from `position` on. The memory is valid until the next ones are asked for."""
+    """Batches of a partition, starting at `position`. The memory is valid until the next poll."""
 
     partition: TopicPartition
     position: int
@@ -49,12 +49,12 @@ class Fetcher:
         self._not_before_s = 0.0
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these from now on. What is in flight is dropped."""
+        """Read these partitions from now on. Requests in flight are dropped."""
         self.close()
         self._positions = dict(positions)
 
     def poll(self, timeout_s: float) -> Iterator[FetchedRecords]:
-        """What arrives within this time, if anything. Raises Refused for what does not pass by itself."""
+        """What arrives within this time, if anything. Raises Refused for errors that are not retriable."""
         self._send_requests()
         readable = [link for link in self._links.values() if link.has_buffered]
         if not readable and self._links:
@@ -70,7 +70,7 @@ class Fetcher:
             self._links.popitem()[1].close()
 
     def _send_requests(self) -> None:
-        """To every leader that has none in flight."""
+        """Send a request to every leader that has none in flight."""
         if time.monotonic() < self._not_before_s:
             return
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
@@ -90,7 +90,7 @@ class Fetcher:
             self._back_off()
 
     def _back_off(self) -> None:
-        """Leaders may have moved."""
+        """Forget the leaders, which may have moved, and delay the next request."""
         self.close()
         for partition in self._positions:
             self._client.forget_leader(partition)
@@ -128,7 +128,7 @@ class Fetcher:
             return
         assert isinstance(response, messages.FetchResponse)
         found = list(self._found(response))
-        if leader in self._links:  # no error: ask for what follows before this is looked at
+        if leader in self._links:  # no error: send the next request before this response is processed
             mine = [where for where in self._positions if self._client.leader_of(where) == leader]
             try:
                 self._send(link, mine)

@@ -1,4 +1,4 @@
-"""Times in the patterns of Java's SimpleDateFormat, as far as its letters have a meaning outside Java's locales."""
+"""Formats times with patterns of Java's SimpleDateFormat, except for letters that depend on Java's locales."""
 
 import re
 from datetime import datetime
@@ -9,7 +9,7 @@ _PART = re.compile(r"'((?:[^']|'')*)'|(([a-zA-Z])\3*)|([^a-zA-Z']+)")
 
 
 def format_date(pattern: str, time_ms: float) -> str:
-    """In the local time zone. Raises CommandFailed for a letter that means nothing."""
+    """Format in the local time zone. Raises CommandFailed for an unknown letter."""
     when = datetime.fromtimestamp(time_ms / 1000).astimezone()
     return "".join(_part(found, when) for found in _PART.finditer(pattern))
 

@@ -1,4 +1,4 @@
-"""kafka-e2e-latency: sends one record after the other and measures how long each takes to a consumer."""
+"""kafka-e2e-latency: sends one record after the other, and measures how long each takes to reach a consumer."""
 
 import argparse
 import random
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _named(words: list[str]) -> list[str]:
-    """The old form of the command line: values by their places."""
+    """Convert the old form of the command line, with positional arguments."""
     if not len(_REQUIRED) <= len(words) <= len(_POSITIONAL):
         print(
             f"Invalid number of arguments. Expected 5 or 6 positional arguments, but got {len(words)}. Usage: "

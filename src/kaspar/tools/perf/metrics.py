@@ -1,4 +1,4 @@
-"""Prints metrics of a client in the layout of Kafka's commands."""
+"""Prints metrics of a client in the format of Kafka's commands."""
 
 from collections.abc import Mapping
 

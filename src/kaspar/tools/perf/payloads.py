@@ -1,4 +1,4 @@
-"""What the records of a load contain, as columns that the compiled core makes batches of."""
+"""The contents of a load's records, as columns from which the compiled core builds batches."""
 
 import random
 import re
@@ -11,31 +11,32 @@ from typing import Final, NamedTuple, Protocol
 from kaspar.records.column_writing import OctetColumn, RecordColumns, all_rows
 from kaspar.tools.command_line import CommandFailed
 
-_POOL_BYTES: Final = 4 << 20  # more than codecs look back by default: letters of a pool compress as new ones do
+# Larger than the default windows of codecs, so that letters of the pool compress like fresh ones.
+_POOL_BYTES: Final = 4 << 20
 _PICKS: Final = 1 << 16
 _NUMBERS_AT_ONCE: Final = 10_000
 _LETTERS: Final = bytes(65 + each % 26 for each in range(256))
 
 
 class Rows(NamedTuple):
-    """Rows of columns, from `first` up to `last`, each a record without a key."""
+    """The rows of columns from `first` up to `last`, each of which is a record without a key."""
 
     columns: RecordColumns
     rows: memoryview
     first: int
     last: int
     ends: Sequence[int]
-    """The bytes of all values up to a row: `ends[last] - ends[first]` are those of these rows."""
+    """The size of all values up to a row: the size of these rows is `ends[last] - ends[first]`."""
 
 
 class Payloads(Protocol):
     def take(self, count: int) -> Rows:
-        """The next ones, at least one and at most `count`."""
+        """The next rows, at least one and at most `count`."""
         ...
 
 
 class RandomLetters:
-    """Values of one size. They come from a pool that is used again and again."""
+    """Values of a fixed size, from a pool that is reused."""
 
     def __init__(self, record_size: int, seed: int = 0) -> None:
         count = max(1, _POOL_BYTES // record_size)
@@ -53,7 +54,7 @@ class RandomLetters:
 
 
 class PickedValues:
-    """Values of a list, picked at random."""
+    """Values picked at random from a list."""
 
     def __init__(self, values: Sequence[bytes], seed: int = 0) -> None:
         rng = random.Random(seed)

@@ -179,7 +179,7 @@ def _run(options: argparse.Namespace) -> None:
         options.transaction_duration_ms or (_TRANSACTION_DURATION_MS if is_transactional else None),
     )
     with open_client(properties, client_id=_CLIENT_ID) as client:
-        client.refresh_metadata([])  # fails at once where no broker responds
+        client.refresh_metadata([])  # fails at once if no broker responds
         statistics: list[Statistics] = []
 
         def record(stored: Stored, now_ms: float) -> None:
@@ -209,7 +209,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    """At once, so that a reader of a pipe sees progress."""
+    """Print and flush, so that the reader of a pipe sees progress."""
     print(line, flush=True)
 
 

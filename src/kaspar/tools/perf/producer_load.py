@@ -1,10 +1,10 @@
-"""Sends the records of a load: when they are due, in batches, to partitions that change as those of Java's producer.
+"""Sends the records of a load: when they are due, in batches, to partitions chosen like those of Java's producer.
 
-A record's latency begins when it is created. With a throughput that is when it is due, so a cluster that stops for a
-second is seen as slow by all records of that second. It ends with the response to its batch.
+A record's latency begins when it is created. With a throughput limit that is when it is due, so if a cluster stops for
+a second, all records of that second are slow. It ends with the response to the record's batch.
 
-Records have no keys, so their partition is the sticky one: a batch is filled for it, and the next batch goes to another
-one that is chosen at random (Kafka's BuiltInPartitioner).
+Records have no keys, so they go to the sticky partition: one batch is filled for it, and the next batch goes to another
+partition, chosen at random (Kafka's BuiltInPartitioner).
 """
 
 import random
@@ -36,13 +36,13 @@ class LoadOptions:
     topic: str
     num_records: int
     throughput: float
-    """Records per second; 0 or less for as many as possible."""
+    """Records per second. 0 or less means no limit."""
     warmup_records: int = 0
     transaction_duration_ms: int | None = None
 
 
 class Stored(NamedTuple):
-    """Records that were created together and are stored now."""
+    """Records that were created together and have just been stored."""
 
     records: int
     size: int
@@ -59,7 +59,7 @@ class _Run(NamedTuple):
 
 @dataclass(slots=True)
 class _Sizes:
-    """Of batches."""
+    """The sizes of batches."""
 
     count: int = 0
     total: int = 0
@@ -104,11 +104,11 @@ class ProducerLoad:
         self._partition = self._next_partition()
 
     def now_ms(self) -> float:
-        """The time of day, on a clock that never jumps."""
+        """The wall-clock time, on a clock that never jumps."""
         return self._start_ms + (time.monotonic() - self._start_s) * 1000
 
     def run(self) -> None:
-        """Returns once everything is stored. Raises Refused, OSError or CommandFailed."""
+        """Send all records, and wait until they are stored. Raises Refused, OSError or CommandFailed."""
         begin_ms = transaction_ms = self.now_ms()
         while self._created < self._options.num_records:
             now_ms = self.now_ms()
@@ -125,7 +125,7 @@ class ProducerLoad:
         self._producer.flush()
 
     def metrics(self) -> dict[str, float]:
-        """By the names of Kafka's producer metrics: those that are measured here."""
+        """The metrics that are measured here, by the names of Kafka's producer metrics."""
         sizes, seconds = self._batches, max(1e-3, (self.now_ms() - self._start_ms) / 1000)
         return {
             "batch-size-avg": sizes.total / max(1, sizes.count),
@@ -144,7 +144,7 @@ class ProducerLoad:
     # --- records ------------------------------------------------------------------------------------------------------
 
     def _due(self, elapsed_ms: float) -> int:
-        """How many records to create now."""
+        """The number of records to create now."""
         left = self._options.num_records - self._created
         if self._options.throughput <= 0:
             return min(left, max(1, self._settings.batch_size // 64))
@@ -154,7 +154,7 @@ class ProducerLoad:
         return begin_ms + number * 1000 / self._options.throughput
 
     def _create(self, count: int, begin_ms: float, now_ms: float) -> None:
-        """Records of one millisecond share a run."""
+        """Create records. Those of the same millisecond share a run."""
         end = self._created + count
         while self._created < end:
             upto = end
@@ -204,7 +204,7 @@ class ProducerLoad:
         self._producer.send([(partition, batch)])
 
     def _wait(self, begin_ms: float) -> None:
-        """Until the next record is due, or the batch has waited for others long enough."""
+        """Wait until the next record is due, or until linger.ms of the current batch is over."""
         until_ms = self._due_ms(self._created, begin_ms) if self._created < self._options.num_records else begin_ms
         if self._batch_runs:
             linger_ms = self._batch_runs[0].created_ms + self._settings.linger_ms
@@ -225,7 +225,7 @@ class ProducerLoad:
         runs = self._unstored[partition]
         while count:
             run = runs.popleft()
-            if run.records > count:  # the broker found the batch too large, so it was split
+            if run.records > count:  # the broker rejected the batch as too large, so it was split
                 share = run.size * count // run.records
                 runs.appendleft(run._replace(records=run.records - count, size=run.size - share))
                 run = run._replace(records=count, size=share)
@@ -265,7 +265,7 @@ class ProducerLoad:
 
 
 class _Transactions:
-    """The producer of the current transaction."""
+    """Transactions, one after the other, and the producer of the current one."""
 
     def __init__(self, client: Client, settings: ProducerSettings) -> None:
         assert settings.transactional_id is not None
@@ -280,7 +280,7 @@ class _Transactions:
         add_partitions(self._client, self.transactional_id, self.producer, partitions)
 
     def end(self, *, has_records: bool) -> bool:
-        """Commit it. False if there was none: a transaction begins with its first record."""
+        """Commit the current transaction. Returns False if there is none: it begins with its first record."""
         if has_records:
             ending = Ending(self.transactional_id, self.producer, committed=True)
             self.producer = end_and_continue(self._client, ending, version=self._version)

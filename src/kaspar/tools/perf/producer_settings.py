@@ -1,4 +1,4 @@
-"""The settings of Java's producer that the load follows. Defaults and sentences are Kafka's."""
+"""The settings of Java's producer that the load honours. Defaults and error messages are Kafka's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _LEVELS: Final = {
     Codec.ZSTD: Number("INT", -131_072, 22),
 }
 _LONG: Final = Number("LONG", 0)
-_MOST_IN_FLIGHT: Final = 5  # of an idempotent producer
+_MOST_IN_FLIGHT: Final = 5  # with idempotence
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ProducerSettings:
 
 
 def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
-    """Raises InvalidSetting with a sentence."""
+    """Parse the settings. Raises InvalidSetting."""
     usual = DeliveryTerms()
     acks = _ACKS[choice("acks", properties.get("acks", "all"), tuple(_ACKS))]
     codec = _CODECS[choice("compression.type", properties.get("compression.type", "none"), tuple(_CODECS))]
@@ -72,7 +72,9 @@ def _level(properties: Mapping[str, str], codec: Codec) -> int | None:
 
 
 def _is_idempotent(properties: Mapping[str, str], terms: DeliveryTerms) -> bool:
-    """As Kafka's ProducerConfig: on, unless disabled or ruled out by another setting; a conflict is an error."""
+    """Idempotence as in Kafka's ProducerConfig: enabled unless disabled, or in conflict with another setting. A
+    conflict is an error if idempotence or transactions are requested.
+    """
     asked = "enable.idempotence" in properties
     transactional = "transactional.id" in properties
     if asked and not boolean("enable.idempotence", properties["enable.idempotence"]):

@@ -1,4 +1,4 @@
-"""Counts of records and their latencies, and the lines in which Kafka's command reports them."""
+"""Counts records and their latencies, and formats them like Kafka's command."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,13 +10,15 @@ _PERCENTILES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Statistics:
-    """Of all records or, with `steady`, of those after the warm-up. Latencies are whole milliseconds, as Kafka's."""
+    """Statistics of all records or, with `steady`, of those after the warm-up. As in Kafka, latencies are whole
+    milliseconds.
+    """
 
     def __init__(
         self, now_ms: float, reporting_interval_ms: int, say: Callable[[str], object], *, steady: bool
     ) -> None:
         self.silent = False
-        """Whether lines about intervals are left out."""
+        """Whether no lines are printed for intervals."""
         self._interval_ms = reporting_interval_ms
         self._say = say
         self._steady = steady
@@ -31,7 +33,7 @@ class Statistics:
         self._window_max_ms = 0
 
     def record(self, count: int, size: int, latency_ms: int, now_ms: float) -> None:
-        """So many records of `size` bytes in all, of which each took so long."""
+        """Count records. `size` is their total size in bytes; `latency_ms` is the latency of each."""
         self._latencies[latency_ms] += count
         self._count += count
         self._bytes += size
@@ -75,7 +77,7 @@ class Statistics:
         )
 
     def percentiles(self) -> list[int]:
-        """The latencies at these places in the order of all."""
+        """The latencies at the percentiles in _PERCENTILES."""
         latencies = sorted(self._latencies)
         ends = list(accumulate(self._latencies[each] for each in latencies))
         return [

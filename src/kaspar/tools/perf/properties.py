@@ -1,4 +1,4 @@
-"""The properties of clients in files and on command lines, and a client that follows them."""
+"""Reads client properties from files and command lines, and creates a client from them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ Properties = dict[str, str]
 
 
 def read_properties(config_file: str | None, words: Sequence[str] | None) -> Properties:
-    """Those of the file, and over them those of the command line. Raises CommandFailed."""
+    """The properties of the file, overridden by those of the command line. Raises CommandFailed."""
     properties = load_properties(config_file)
     for word in words or ():
         name, separator, value = word.partition("=")
@@ -32,7 +32,7 @@ def number(properties: Mapping[str, str], name: str, default: int, *, kind: Numb
 
 
 def open_client(properties: Mapping[str, str], *, client_id: str) -> Client:
-    """Nothing is sent yet. Raises CommandFailed with a sentence."""
+    """Create a client. Nothing is sent yet. Raises CommandFailed."""
     servers = properties.get("bootstrap.servers", "")
     if not servers:
         raise CommandFailed("No resolvable bootstrap urls given in bootstrap.servers")
@@ -53,6 +53,6 @@ def open_client(properties: Mapping[str, str], *, client_id: str) -> Client:
 def _security(properties: Mapping[str, str]) -> "ClientSecurity | None":
     if "security.protocol" not in properties:
         return None
-    from kaspar.security.client import client_security  # most runs do without
+    from kaspar.security.client import client_security  # not needed by most runs
 
     return client_security(dict(properties))

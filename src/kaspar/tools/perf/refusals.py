@@ -1,4 +1,4 @@
-"""Why a load ended, in the sentences of Kafka's clients."""
+"""Prints why a load ended, with the messages of Kafka's clients."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Sends a record and reads it back: how long that takes. One at a time."""
+"""Measures how long it takes to send a record and to read it back, one record at a time."""
 
 import time
 from types import TracebackType
@@ -20,7 +20,7 @@ _FETCH: Final = FetchTerms(max_wait_ms=500)
 
 
 class RoundTrips:
-    """The producer uses one partition after the other; the consumer reads all of them from their ends on."""
+    """The producer cycles through the partitions. The consumer reads all of them, starting at their ends."""
 
     def __init__(self, client: Client, topic: str, acks: int) -> None:
         self._producer = RawProducer(client, producer=None, terms=DeliveryTerms(acks=acks))
@@ -31,7 +31,7 @@ class RoundTrips:
         self._fetcher.assign(offsets_at(client, self._partitions, LATEST_TIMESTAMP))
 
     def measure(self, key: bytes | None, value: bytes, headers: tuple[Header, ...]) -> float:
-        """In milliseconds. Raises CommandFailed if another record is read, or none."""
+        """The duration in milliseconds. Raises CommandFailed if another record is read, or none."""
         partition = self._partitions[self._sent % len(self._partitions)]
         self._sent += 1
         begin_ns = time.perf_counter_ns()

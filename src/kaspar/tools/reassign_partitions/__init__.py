@@ -1,5 +1,5 @@
 """kafka-reassign-partitions: moves partitions between brokers, and replicas between the log directories of a broker.
 
-`command.py` takes the options and calls one action: generating.py, executing.py, verifying.py, cancelling.py. They
+`command.py` parses the options and calls one action: generating.py, executing.py, verifying.py or cancelling.py. These
 share plan.py (the JSON files), throttles.py and log_dir_moves.py.
 """

@@ -1,4 +1,4 @@
-"""--cancel: ends reassignments that are under way, so that the partitions keep the replicas they had. --list."""
+"""--cancel: ends reassignments in progress, so that the partitions keep their previous replicas. Also --list."""
 
 from kaspar.client.admin.log_dirs import describe_replica_log_dirs
 from kaspar.client.admin.reassignments import Reassignment, alter_reassignments, list_reassignments
@@ -31,13 +31,13 @@ def _cancel_reassignments(admin: Admin, plan: Plan) -> None:
 
 
 def _cancel_log_dir_moves(admin: Admin, plan: Plan, timeout_ms: int) -> None:
-    """A move back to where the replica is ends the one under way."""
+    """Cancel moves by starting a move back to the current directory."""
     found = describe_replica_log_dirs(admin, plan.log_dirs)
     back = {replica: each.current for replica, each in found.items() if is_moving(each) and each.current is not None}
     if back:
         start_moves(admin, back, timeout_ms)
     else:
-        print("None of the specified partition moves are active.", end="")  # without an end of the line, as Kafka
+        print("None of the specified partition moves are active.", end="")  # no line end, as in Kafka
 
 
 def list_active(admin: Admin) -> None:

@@ -1,4 +1,4 @@
-"""The options of kafka-reassign-partitions, which of them go together, and its exit codes."""
+"""The options of kafka-reassign-partitions, which of them can be combined, and its exit codes."""
 
 import argparse
 import sys
@@ -32,7 +32,7 @@ _NEEDED: Final[Mapping[str, Sequence[str]]] = {
     "cancel": ("reassignment-json-file",),
     "list": (),
 }
-"""The actions, and the options that each of them needs beside an address."""
+"""The actions, and the options that each of them requires in addition to an address."""
 
 _ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     "generate": ("bootstrap-server", "command-config", "disable-rack-aware"),
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    """On standard output, as Kafka's command does it."""
+    """Errors are printed on standard output, as in Kafka's command."""
     if isinstance(problem, NotStarted | TimedOut):
         print(problem)
     else:
@@ -153,7 +153,7 @@ def _connect_and_run(action: str, options: argparse.Namespace) -> None:
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> str:
-    """The action."""
+    """Fail unless the options fit together. Returns the action."""
     given = [
         name.replace("_", "-") for name, value in vars(options).items() if value is not None and value is not False
     ]

@@ -1,4 +1,4 @@
-"""--execute: starts reassignments, throttled if asked for, and moves between log directories."""
+"""--execute: starts reassignments, throttled if requested, and moves between log directories."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ NO_THROTTLE: Final = -1
 
 
 class NotStarted(CommandFailed):
-    """Printed as it is, without "Error:"."""
+    """Printed without the prefix "Error:"."""
 
 
 def execute(
@@ -37,7 +37,7 @@ def execute(
     timeout_ms: int,
     allow_replication_factor_change: bool,
 ) -> None:
-    """The throttles are in bytes per second; NO_THROTTLE leaves them as they are."""
+    """The throttles are in bytes per second. NO_THROTTLE leaves them unchanged."""
     plan = parse_plan(text)
     check_executable(plan)
     current = list_reassignments(admin)

@@ -1,4 +1,4 @@
-"""--generate: proposes where the partitions of some topics could be on a list of brokers."""
+"""--generate: proposes an assignment of the partitions of some topics to a list of brokers."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def parse_broker_list(text: str) -> list[int]:
 
 
 def usable_brokers(nodes: Sequence[ClusterNode], broker_ids: Sequence[int], *, rack_aware: bool) -> list[Broker]:
-    """The brokers of the list that are up; without their racks, unless the placement shall heed them."""
+    """The brokers of the list that are up. Their racks are removed unless the placement is to be rack-aware."""
     listed = [Broker(BrokerId(each.node_id), each.rack) for each in nodes if each.node_id in broker_ids]
     if not rack_aware:
         return [each._replace(rack=None) for each in listed]
@@ -58,8 +58,8 @@ def usable_brokers(nodes: Sequence[ClusterNode], broker_ids: Sequence[int], *, r
 def propose(
     current: Mapping[TopicPartition, Sequence[int]], brokers: Sequence[Broker], rng: random.Random
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """As if the topics were created now, with their partitions and replication factors."""
-    # The rule by which Kaspar's controller places new partitions; imported here because no other action needs it.
+    """Place replicas as if the topics were created now, with the same number of partitions and replication factor."""
+    # The placement of Kaspar's controller; imported here because no other action needs it.
     from kaspar.controller.placement import place
 
     proposed: dict[TopicPartition, tuple[int, ...]] = {}

@@ -1,4 +1,4 @@
-"""Moving replicas between the log directories of their brokers, and what has become of it."""
+"""Moves replicas between the log directories of their brokers, and describes the state of such moves."""
 
 import time
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ class TimedOut(CommandFailed):
 
 
 def start_moves(admin: Admin, targets: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Ask the brokers until each has started its moves: a replica that is about to be created does not exist yet, and
-    then its broker cannot move it."""
+    """Send requests until each broker has started its moves. A replica that is still to be created does not exist yet,
+    and cannot be moved until it does."""
     deadline = time.monotonic() + timeout_ms / 1000
     pending = dict(targets)
     while True:
@@ -55,7 +55,7 @@ def is_moving(found: ReplicaLogDirs) -> bool:
 
 
 def describe_move(replica: Replica, target: str, found: ReplicaLogDirs) -> str:
-    """What has become of the move of a replica to a directory."""
+    """The state of the move of a replica to a directory."""
     where, broker_id = replica.partition, replica.broker_id
     if found.current is None:
         return (

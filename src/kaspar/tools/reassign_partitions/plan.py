@@ -1,4 +1,4 @@
-"""The JSON files of kafka-reassign-partitions: where partitions shall be, and which topics to move.
+"""The JSON files of kafka-reassign-partitions: the target replicas of partitions, and the topics to move.
 
 {"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", "/data"]}]}
 {"version": 1, "topics": [{"topic": "foo"}]}
@@ -24,7 +24,7 @@ _T = TypeVar("_T", TopicPartition, int, str)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A reassignment file as it is: a partition may be in it twice."""
+    """A reassignment file as parsed, before any checks: a partition may occur twice."""
 
     partitions: tuple[tuple[TopicPartition, tuple[int, ...]], ...]
     log_dirs: Mapping[Replica, str]
@@ -64,7 +64,7 @@ def parse_plan(text: str) -> Plan:
 
 
 def check_executable(plan: Plan) -> None:
-    """Raises CommandFailed for a plan that is empty or ambiguous."""
+    """Raise CommandFailed if the plan is empty or ambiguous."""
     if not plan.partitions:
         raise CommandFailed("Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan.partitions):
@@ -85,7 +85,7 @@ def parse_topics(text: str) -> list[str]:
 
 
 def format_assignment(assignment: Assignment, log_dirs: Mapping[Replica, str]) -> str:
-    """A reassignment file. Replicas without a known directory may be in any."""
+    """A reassignment file. A replica without a known directory has "any"."""
     partitions = [
         {
             "topic": where.topic,

@@ -1,8 +1,8 @@
-"""The throttles of a reassignment: how fast replicas are copied between brokers, and between log directories.
+"""The throttles of a reassignment: the rates at which replicas are copied between brokers, and between log directories.
 
-A throttle consists of a rate on each broker that takes part, and of the list of its throttled replicas on each topic:
-those that are read from (leaders) and those that are written to (followers). Kafka and Kaspar then throttle only what
-moves. KIP-73 has the reasons.
+A throttle consists of a rate on each participating broker, and of a list of throttled replicas on each topic: those
+that are read (leaders) and those that are written (followers). As a result, Kafka and Kaspar throttle only the replicas
+that move. See KIP-73.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +29,7 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 
 
 class Move(NamedTuple):
-    """Of one partition: the replicas that have its records, and those that will get them."""
+    """The replicas of a partition that have its records, and those that will get them."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -39,8 +39,8 @@ Moves = Mapping[TopicPartition, Move]
 
 
 def proposed_moves(current: Mapping[TopicPartition, Reassignment], proposed: Assignment, replicas: Assignment) -> Moves:
-    """All moves once the proposed ones have started. `replicas` are those that the partitions have now; while a
-    partition is being reassigned, the ones that are still being added are not a source."""
+    """All moves once the proposed ones have started. `replicas` are the current replicas of the partitions. In a
+    partition that is being reassigned, replicas that are still being added are not a source."""
     moves = {
         where: Move(frozenset(each.replicas) - frozenset(each.adding_replicas), frozenset(each.adding_replicas))
         for where, each in current.items()
@@ -52,7 +52,7 @@ def proposed_moves(current: Mapping[TopicPartition, Reassignment], proposed: Ass
 
 
 def topic_throttles(moves: Moves) -> dict[str, dict[str, str]]:
-    """The settings of each topic."""
+    """The throttle settings of each topic."""
     leaders: dict[str, set[str]] = {where.topic: set() for where in moves}
     followers: dict[str, set[str]] = {where.topic: set() for where in moves}
     for where, move in moves.items():
@@ -81,7 +81,9 @@ def throttle_log_dirs(admin: Admin, brokers: Collection[int], bytes_per_second: 
 
 
 def clear_throttles(admin: Admin, plan: Plan) -> None:
-    """Remove the throttles of the plan's topics and of all brokers: which brokers had been sources is not known."""
+    """Remove the throttles of the plan's topics and of all brokers, because it is unknown which brokers were
+    sources.
+    """
     brokers = sorted(plan.broker_ids | {each.node_id for each in describe_cluster(admin).nodes})
     print(f"Clearing broker-level throttles on broker{plural(len(brokers))} {','.join(map(str, brokers))}")
     _delete(admin, map(_broker, brokers), (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE))

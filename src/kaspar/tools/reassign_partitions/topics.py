@@ -1,4 +1,4 @@
-"""What the actions look up of topics: their replicas, and the directories that these are in."""
+"""Looks up the replicas of topics, and the log directories that contain them."""
 
 from collections.abc import Collection, Mapping
 
@@ -12,7 +12,7 @@ from kaspar.tools.reassign_partitions.plan import Assignment
 
 
 def replicas_of_topics(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of all partitions. Refused (UNKNOWN_TOPIC_OR_PARTITION) if a topic does not exist."""
+    """The replicas of all partitions. Raises Refused (UNKNOWN_TOPIC_OR_PARTITION) if a topic does not exist."""
     replicas = {}
     for name, topic in describe_topics(admin, topics).items():
         for each in _existing(name, topic).partitions:
@@ -23,7 +23,7 @@ def replicas_of_topics(admin: Admin, topics: Collection[str]) -> dict[TopicParti
 def replicas_of_partitions(
     admin: Admin, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of these partitions. Refused if one does not exist."""
+    """The replicas of these partitions. Raises Refused if one does not exist."""
     found = replicas_of_topics(admin, {where.topic for where in partitions})
     if missing := sorted(set(partitions) - set(found)):
         names = ", ".join(map(str, missing))

@@ -1,4 +1,4 @@
-"""--verify: says how far a reassignment is, and removes its throttles once everything is done."""
+"""--verify: reports the progress of a reassignment, and removes its throttles when everything is done."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def verify(admin: Admin, text: str, *, preserve_throttles: bool) -> None:
 
 
 def _verify_partitions(admin: Admin, targets: Assignment) -> bool:
-    """Whether any partition of the cluster is being reassigned."""
+    """Print the status of the partitions. Returns whether any partition of the cluster is being reassigned."""
     current = list_reassignments(admin)
     topics = describe_topics(admin, {where.topic for where in targets if where not in current})
     lines = ["Status of partition reassignment:"]
@@ -36,7 +36,7 @@ def _verify_partitions(admin: Admin, targets: Assignment) -> bool:
 
 
 def _replicas(where: TopicPartition, topic: TopicDescription | Refused) -> Sequence[int]:
-    """Of a partition that does not exist: none."""
+    """The replicas of a partition; empty if it does not exist."""
     if isinstance(topic, Refused):
         if topic.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return ()
@@ -54,7 +54,7 @@ def describe_end(where: TopicPartition, replicas: Sequence[int], targets: Sequen
 
 
 def _verify_log_dirs(admin: Admin, plan: Plan) -> bool:
-    """Whether a replica of the plan is being moved between directories."""
+    """Print the status of the moves. Returns whether a replica of the plan is being moved between directories."""
     found = describe_replica_log_dirs(admin, plan.log_dirs)
     print("\n".join(describe_move(each, plan.log_dirs[each], found[each]) for each in sorted(plan.log_dirs)))
     return any(map(is_moving, found.values()))

@@ -1,4 +1,4 @@
-"""kafka-replica-verification: reads all replicas of topics, again and again, and compares them until it is ended.
+"""kafka-replica-verification: repeatedly reads all replicas of topics and compares them, until it is stopped.
 
-`command.py` takes the options and reports; reading.py reads the replicas, and comparison.py compares them.
+`command.py` parses the options and reports; reading.py reads the replicas, and comparison.py compares them.
 """

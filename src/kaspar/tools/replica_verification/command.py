@@ -1,6 +1,6 @@
-"""The options of kafka-replica-verification, and what it reports.
+"""The options of kafka-replica-verification, and its reports.
 
-All brokers have to be up when it starts; a broker that fails later delays the verification of its partitions.
+All brokers must be up when it starts. A broker that fails later delays the verification of its partitions.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from kaspar.tools.replica_verification.comparison import OffsetsDiffer, ReplicaC
 from kaspar.tools.replica_verification.reading import ReplicaReader
 
 Partitions = Mapping[TopicPartition, Sequence[int]]
-"""Each partition's replicas."""
+"""The replicas of each partition."""
 
 
 def command_options() -> KafkaOptions:
@@ -130,7 +130,7 @@ def _check_brokers(admin: Admin, partitions: Partitions) -> None:
 def _pattern(text: str) -> re.Pattern[str]:
     try:
         return topic_pattern(text)
-    except CommandFailed as problem:  # this command of Kafka's says it without a full stop
+    except CommandFailed as problem:  # this command of Kafka prints the message without a full stop
         raise CommandFailed(str(problem).rstrip(".")) from None
 
 
@@ -145,7 +145,7 @@ def _topics(admin: Admin, pattern: re.Pattern[str]) -> list[TopicDescription]:
 
 
 def _initial_offsets(client: Client, partitions: Partitions, timestamp: int) -> dict[TopicPartition, int]:
-    """Where no record is as late as the timestamp, the end of the log."""
+    """The offsets at this time. For a partition without a record since then, the end of the log."""
     found = offsets_at(client, partitions, timestamp)
     behind = [where for where, offset in found.items() if offset == NO_OFFSET]
     return found | offsets_at(client, behind, LATEST_TIMESTAMP)

@@ -1,8 +1,8 @@
-"""Whether the replicas of partitions have the same batches.
+"""Compares the batches of the replicas of partitions.
 
-In every round each replica is read from the same offset, and its batches are compared with those of the others up to
-the high watermark: their last offsets and their checksums. The next round begins behind the last batch that all
-replicas had. A replica that could not be read has no batches in that round, so its partitions wait.
+In every round each replica is read from the same offset. Its batches up to the high watermark are compared with those
+of the others by last offset and checksum. The next round starts after the last batch that all replicas had. A replica
+that could not be read has no batches in that round, so its partitions make no progress.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,18 +16,18 @@ from kaspar.records.codec import Octets
 
 
 class Fetched(NamedTuple):
-    """What a replica has from the offset of this round on."""
+    """The batches of a replica, starting at the offset of this round."""
 
     high_watermark: int = -1
     records: Octets = b""
 
 
 class OffsetsDiffer(KasparError):
-    """The batches of two replicas end at different offsets: they cannot be compared any further."""
+    """The batches of two replicas end at different offsets, so they cannot be compared any further."""
 
 
 class Lag(NamedTuple):
-    """How far the verified offset of a partition is behind its high watermark."""
+    """How far the verified offset of a partition is behind the high watermark."""
 
     lag: int
     partition: TopicPartition
@@ -36,13 +36,13 @@ class Lag(NamedTuple):
 
 class ReplicaComparison:
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Starts at these offsets."""
+        """`offsets` are the offsets of the first round."""
         self.offsets = dict(offsets)
 
     def compare(self, fetched: Mapping[TopicPartition, Mapping[int, Fetched]]) -> list[str]:
-        """One round, with what each replica (by the id of its broker) returned; the checksums that differ.
+        """Compare the batches of one round, by partition and broker id. Returns a sentence for each differing checksum.
 
-        Raises OffsetsDiffer, and MalformedBytes for bytes that are no batches."""
+        Raises OffsetsDiffer, and MalformedBytes for malformed batches."""
         sentences: list[str] = []
         for where, replicas in fetched.items():
             sentences += self._compare_partition(where, replicas)
@@ -67,7 +67,7 @@ class ReplicaComparison:
             self.offsets[where] = expected.next_offset
 
     def max_lag(self, fetched: Mapping[TopicPartition, Mapping[int, Fetched]]) -> Lag:
-        """Of all partitions, after a round."""
+        """The largest lag of any partition after a round."""
         return max(
             (
                 Lag(

@@ -1,7 +1,7 @@
-"""Reads the replicas of partitions from the brokers that have them, leaders and followers alike.
+"""Reads the replicas of partitions from the brokers that have them, both leaders and followers.
 
-A broker serves a follower to a debugging consumer, whose replica id is -2. All brokers are sent their request before
-the first response is awaited, so a round takes as long as its slowest broker.
+A broker lets a debugging consumer, whose replica id is -2, read from a follower. Requests are sent to all brokers
+before the first response is awaited, so a round takes as long as its slowest broker.
 """
 
 import time
@@ -51,7 +51,7 @@ class ReplicaReader:
         self._connections: dict[int, Connection] = {}
 
     def read(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, dict[int, Fetched]]:
-        """What each replica has from these offsets on. One that cannot be read now has nothing."""
+        """The batches of each replica, starting at these offsets. A replica that cannot be read now has none."""
         sent = [broker_id for broker_id in self._of_broker if self._send(broker_id, offsets)]
         fetched = {where: dict.fromkeys(broker_ids, Fetched()) for where, broker_ids in self._replicas.items()}
         for broker_id in sent:

@@ -1,5 +1,5 @@
-"""The console commands for records with schemas of a registry: kafka-avro-console-producer and its kin.
+"""The console commands for records with schemas of a registry: kafka-avro-console-producer and similar commands.
 
-They are kafka-console-producer and kafka-console-consumer with another line reader or formatter, as Confluent's are.
-`commands` is what the six have in common; each has a module of its own.
+Like Confluent's, they are kafka-console-producer and kafka-console-consumer with another line reader or formatter.
+`commands` has the common part of the six commands; each has a module of its own.
 """

@@ -1,4 +1,4 @@
-"""kafka-avro-console-consumer: records in Avro are printed as JSON."""
+"""kafka-avro-console-consumer: prints Avro records as JSON."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""kafka-avro-console-producer: lines of JSON become records in Avro."""
+"""kafka-avro-console-producer: sends lines of JSON as Avro records."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the six commands have in common: their names, properties and examples."""
+"""The common part of the six commands: their names, properties and examples."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""kafka-json-schema-console-consumer: records in JSON are printed as JSON."""
+"""kafka-json-schema-console-consumer: prints JSON records with a schema as JSON."""
 
 import sys
 from collections.abc import Sequence

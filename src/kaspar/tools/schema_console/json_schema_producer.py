@@ -1,4 +1,4 @@
-"""kafka-json-schema-console-producer: lines of JSON become records in JSON."""
+"""kafka-json-schema-console-producer: sends lines of JSON as JSON records with a schema."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""kafka-protobuf-console-consumer: records in Protobuf are printed as JSON."""
+"""kafka-protobuf-console-consumer: prints Protobuf records as JSON."""
 
 import sys
 from collections.abc import Sequence

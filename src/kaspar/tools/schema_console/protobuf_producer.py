@@ -1,4 +1,4 @@
-"""kafka-protobuf-console-producer: lines of JSON become records in Protobuf."""
+"""kafka-protobuf-console-producer: sends lines of JSON as Protobuf records."""
 
 import sys
 from collections.abc import Sequence

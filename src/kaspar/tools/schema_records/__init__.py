@@ -1,6 +1,6 @@
-"""Records with schemas of a registry, as kafka-console-producer and kafka-console-consumer write and print them.
+"""Serializes and prints records with schemas of a registry, for kafka-console-producer and kafka-console-consumer.
 
 - `formats`: the three formats, by Confluent's names of their line readers and formatters
-- `schemas`: with which schema keys and values are written
+- `schemas`: the schemas with which keys and values are written
 - `serializing`: JSON to keys and values; `printing`: keys and values to JSON
 """

@@ -1,4 +1,4 @@
-"""The three formats of schemas, by Confluent's names of the classes that read lines and print records."""
+"""The three schema formats, by Confluent's names of the classes that read lines and print records."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ _PACKAGE: Final = "io.confluent.kafka.formatter."
 @dataclass(frozen=True, slots=True)
 class SchemaFormat:
     type: str
-    """As the registry calls it."""
+    """The registry's name for it."""
     title: str
     reader: str
     formatter: str
@@ -33,5 +33,5 @@ def format_of_reader(class_name: str) -> SchemaFormat | None:
 
 
 def is_schema_formatter(class_name: str) -> bool:
-    """All three print any record with a schema: its id says of which format it is."""
+    """All three formatters print any record with a schema, because the schema's id determines the format."""
     return any(each.formatter == class_name for each in _FORMATS)

@@ -1,4 +1,4 @@
-"""Keys and values printed as JSON, as Confluent's SchemaMessageFormatter does it.
+"""Prints keys and values as JSON, like Confluent's SchemaMessageFormatter.
 
 With `print.schema.ids` the ids of the schemas are printed as well, or their GUIDs if the record has those.
 """
@@ -25,7 +25,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def field_printers(properties: Mapping[str, str]) -> tuple[FieldPrinter | None, FieldPrinter]:
-    """For keys and for values; None if keys are printed by a deserializer of Kafka's. Raises InvalidSetting."""
+    """The printers for keys and for values. None for keys if one of Kafka's deserializers prints them. Raises
+    InvalidSetting.
+    """
     reader = RecordReader(RegistryClient(registry_config(properties)))
     key = None if "key.deserializer" in properties else _field(reader, properties, "key")
     return key, _field(reader, properties, "value")

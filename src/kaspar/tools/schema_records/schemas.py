@@ -1,4 +1,6 @@
-"""With which schema keys or values are written: that of the properties, registered under the topic's subject."""
+"""The schema with which keys or values are written: it comes from the properties, and is registered under the topic's
+subject.
+"""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +20,9 @@ from kaspar.tools.schema_records.formats import SchemaFormat
 def chosen_schema(
     registry: RegistryClient, schema_format: SchemaFormat, part: str, properties: Mapping[str, str]
 ) -> SchemaText:
-    """By `value.schema.id`, `value.schema` or `value.schema.file`; `part` is key or value. Raises CommandFailed."""
+    """The schema of `value.schema.id`, `value.schema` or `value.schema.file`; `part` is key or value. Raises
+    CommandFailed.
+    """
     if (text := properties.get(f"{part}.schema.id")) is not None:
         return _schema_by_id(registry, f"{part}.schema.id", text)
     return SchemaText(
@@ -33,8 +37,8 @@ def chosen_schema(
 def writer_of(
     registry: RegistryClient, schema: SchemaText, topic: str, part: str, properties: Mapping[str, str]
 ) -> RecordWriter:
-    """As Confluent's serializers find the id: the schema is registered, unless auto.register is false; then it must be
-    there already, or the latest version is used. Raises CommandFailed."""
+    """Determine the schema's id like Confluent's serializers: by default the schema is registered. If auto.register is
+    false, it must already be registered, or the latest version is used. Raises CommandFailed."""
     is_key = part == "key"
     strategy = subject_names.strategy(properties.get(f"{part}.subject.name.strategy", subject_names.DEFAULT))
     message = properties.get(f"{part}.schema.full.name", "").strip() or None

@@ -1,6 +1,6 @@
-"""Keys and values from JSON, as Confluent's SchemaMessageReader makes them.
+"""Creates keys and values from JSON, like Confluent's SchemaMessageReader.
 
-Both are JSON of their schemas; with `key.serializer` the key is plain text or a number instead.
+Key and value are JSON for their schemas; with `key.serializer` the key is plain text or a number instead.
 """
 
 import struct
@@ -20,13 +20,13 @@ from kaspar.tools.schema_records.schemas import chosen_schema, writer_of
 
 _SERIALIZERS: Final = "org.apache.kafka.common.serialization."
 FieldSerializer = Callable[[bytes, int], bytes]
-"""Of a key or value, and the number of its line. Raises CommandFailed."""
+"""Takes a key or value, and the number of its line. Raises CommandFailed."""
 
 
 def field_serializers(
     schema_format: SchemaFormat, topic: str, properties: Mapping[str, str]
 ) -> tuple[FieldSerializer, FieldSerializer]:
-    """For keys and for values. Raises CommandFailed and InvalidSetting."""
+    """The serializers for keys and for values. Raises CommandFailed and InvalidSetting."""
     registry = RegistryClient(registry_config(properties))
     value = _SchemaField("value", schema_format, registry, topic, properties)
     if properties.get("parse.key", "").strip().lower() != "true":
@@ -38,7 +38,7 @@ def field_serializers(
 
 
 class _SchemaField:
-    """The key or the value. Its schema is registered with the first one that is not null, as Confluent's is."""
+    """The key or the value. Like Confluent's, registers the schema with the first one that is not null."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ def _as_it_is(text: bytes, number: int) -> bytes:
 
 
 def _plain_serializer(class_name: str) -> FieldSerializer:
-    """Those of Kafka's serializers that Confluent's line reader feeds with text."""
+    """One of Kafka's serializers that Confluent's line reader supports."""
     match class_name.strip().removeprefix(_SERIALIZERS):
         case "StringSerializer":
             return _as_it_is

@@ -1,4 +1,4 @@
-"""The command: its options, and the steps of a reset in their order."""
+"""The command: its options, and the steps of a reset in order."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ from kaspar.tools.streams_reset.resetting import OffsetReset, shown
 _DEFAULT_SERVER: Final = "localhost:9092"
 _REMOVAL_ATTEMPTS: Final = 4
 _TARGETS: Final = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")
-"""At most one of these options is given."""
+"""At most one of these options may be given."""
 
 
 def command_options() -> KafkaOptions:

@@ -1,8 +1,8 @@
-"""Which topics an application has created for itself, by their names (StreamsResetter.matchesInternalTopicFormat).
+"""The internal topics of an application, recognized by their names (StreamsResetter.matchesInternalTopicFormat).
 
 `word-count-2-counts-changelog` may be a topic of `word-count` or of `word-count-2`. Kafka's tool deletes it for both.
-Here it belongs to `word-count-2` if a group of that name exists, so that resetting one version of a program leaves the
-state of another one alone.
+Here it belongs to `word-count-2` if a group of that name exists, so that a reset of one version of a program does not
+affect the state of another.
 """
 
 import re
@@ -21,7 +21,9 @@ _FOREIGN_KEY_JOIN: Final = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRA
 
 
 def inferred(application_id: str, existing: Iterable[str], own: Collection[str]) -> list[str]:
-    """The internal topics of the application. `own` are topics that the user names as input, whatever their names."""
+    """The internal topics of the application. `own` are input topics named by the user, which never count as
+    internal.
+    """
     return [
         topic
         for topic in existing
@@ -30,13 +32,15 @@ def inferred(application_id: str, existing: Iterable[str], own: Collection[str])
 
 
 def of_others(application_id: str, topics: Iterable[str], groups: Iterable[str]) -> list[str]:
-    """Those of these topics that rather belong to another application, whose group has a longer name."""
+    """Those of these topics that belong to another application, because there is a group with a longer matching
+    name.
+    """
     others = tuple(f"{group}-" for group in groups if group.startswith(f"{application_id}-"))
     return [topic for topic in topics if topic.startswith(others)]
 
 
 def chosen(specified: Sequence[str], found: Sequence[str]) -> Sequence[str]:
-    """Those to delete: the specified ones, which must be among those found; all if none is specified."""
+    """The topics to delete: the specified ones, which must be among those found, or all if none are specified."""
     if not {*specified} <= {*found}:
         raise CommandFailed(
             "Invalid topic specified in the --internal-topics option. Ensure that the topics specified are all "

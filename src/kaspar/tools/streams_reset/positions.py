@@ -1,6 +1,6 @@
-"""The offsets to which the input topics are reset: decisions only, the log is behind a Protocol.
+"""The offsets to which the input topics are reset. Only decisions: the log is behind a Protocol.
 
-An offset outside of the log becomes its nearest end. As Kafka's StreamsResetter does, this says so also for an offset
+An offset outside of the log is replaced by the nearest end. Like Kafka's StreamsResetter, this also reports an offset
 that is exactly one of the two ends.
 """
 
@@ -14,14 +14,14 @@ from kaspar.tools.log_offsets import OffsetLookup, Offsets
 
 
 class UnreadablePlan(CommandFailed):
-    """The text of a file of offsets is not of the right form."""
+    """The text of a file of offsets is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
     offsets: Offsets
     notes: list[str] = field(default_factory=list)
-    """What the user should know about them."""
+    """Notices for the user about the offsets."""
 
 
 def to_offset(lookup: OffsetLookup, partitions: Collection[TopicPartition], offset: int) -> Positions:
@@ -29,13 +29,13 @@ def to_offset(lookup: OffsetLookup, partitions: Collection[TopicPartition], offs
 
 
 def shifted(lookup: OffsetLookup, partitions: Collection[TopicPartition], number: int) -> Positions:
-    """By so many offsets from what is committed. A partition of which nothing is committed is at its end."""
+    """Shift the committed offsets by this number. A partition without a committed offset starts from its end."""
     current = {**lookup.latest(partitions), **lookup.committed()}
     return _within_log(lookup, {where: current[where] + number for where in partitions})
 
 
 def to_time(lookup: OffsetLookup, partitions: Collection[TopicPartition], timestamp_ms: int) -> Positions:
-    """Partitions without a record since then are reset to their ends."""
+    """Partitions without a record since this time are reset to their end."""
     found = lookup.at(partitions, timestamp_ms)
     ended = [where for where in partitions if found[where] == NO_OFFSET]
     notes = [
@@ -47,7 +47,7 @@ def to_time(lookup: OffsetLookup, partitions: Collection[TopicPartition], timest
 
 
 def from_plan(lookup: OffsetLookup, partitions: Collection[TopicPartition], plan: Offsets) -> Positions:
-    """The plan must have all partitions of the input topics, and no others."""
+    """The plan must contain all partitions of the input topics, and no others."""
     if missing := sorted({*partitions} - plan.keys()):
         raise CommandFailed(
             f"The reset plan has no offsets for these partitions of the input topics: {_named(missing)}"
@@ -58,7 +58,7 @@ def from_plan(lookup: OffsetLookup, partitions: Collection[TopicPartition], plan
 
 
 def parse_plan(text: str) -> dict[TopicPartition, int]:
-    """Lines of TOPIC,PARTITION,OFFSET."""
+    """Parse lines of TOPIC,PARTITION,OFFSET."""
     if not text:
         raise UnreadablePlan("Error parsing reset plan CSV file. It is empty,")
     plan = {}
@@ -87,7 +87,7 @@ def _replaced(offset: int, how: str, by: int) -> str:
 
 
 def _number(text: str) -> int:
-    if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None:  # int() also takes spaces and underscores
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None:  # int() also accepts spaces and underscores
         raise CommandFailed(f'For input string: "{text}"')
     return int(text)
 

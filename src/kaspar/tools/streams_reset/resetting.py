@@ -1,4 +1,4 @@
-"""Resets the offsets of the input topics, as the options say, and prints what Kafka's StreamsResetter prints."""
+"""Resets the offsets of the input topics according to the options, with the output of Kafka's StreamsResetter."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ from kaspar.tools.times import UnreadableTime, parse_datetime, parse_duration
 
 
 def shown(items: Iterable[str]) -> str:
-    """As Java prints a list."""
+    """The list in Java's format."""
     return f"[{', '.join(items)}]"
 
 
@@ -104,14 +104,14 @@ class OffsetReset:
         return self._lookup.latest(partitions)
 
     def _partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Of the topics that exist, in order."""
+        """The partitions of those topics that exist, in order."""
         found = []
         for name, topic in describe_topics(self._admin, [each for each in topics if each in self._existing]).items():
             found += [TopicPartition(name, each.partition) for each in accepted(topic).partitions]
         return sorted(found)
 
     def _commit(self, offsets: Offsets) -> None:
-        """Without metadata: that is how a Kaspar Streams application notices the reset."""
+        """Commits without metadata, by which a Kaspar Streams application recognizes the reset."""
         refused = commit_offsets(self._admin.client, self._group_id, offsets)
         for where, code in sorted(refused.items()):
             raise Refused(code, f"The offset of {where} was not committed: {code.name}")

@@ -1,4 +1,4 @@
-"""kafka-topics --describe: which topics and partitions are shown, and how."""
+"""kafka-topics --describe: selects topics and partitions, and formats them."""
 
 import argparse
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ from kaspar.tools.topics.values import number, topic_id
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A topic with what a description needs."""
+    """A topic with everything that its description needs."""
 
     topic: TopicDescription
     changed_configs: Mapping[str, str]
     min_insync_replicas: int
     reassignments: Mapping[int, Reassignment]
-    """Those under way, by partition."""
+    """Reassignments in progress, by partition."""
 
     def replication_factor(self, partition: PartitionDescription) -> int:
-        """During a reassignment the one before it. A reassignment may end between the two requests: what is not among
-        the replicas is not being reassigned."""
+        """The replication factor; during a reassignment, the previous one. A reassignment may end between the two
+        requests: if none of its brokers is among the replicas, it has ended."""
         reassignment = self.reassignments.get(partition.partition)
         if reassignment is None or not {*partition.replicas} & {
             *reassignment.adding_replicas,
@@ -91,7 +91,9 @@ def _collect(admin: Admin, topics: list[TopicDescription]) -> list[Described]:
 
 
 def _reassignments(admin: Admin, topics: list[TopicDescription]) -> Mapping[TopicPartition, Reassignment]:
-    """None for a user that may not see them, or where brokers do not know the request (before Kafka 2.4)."""
+    """The reassignments in progress. Empty if the user may not see them, or if brokers do not support the request
+    (before Kafka 2.4).
+    """
     partitions = [TopicPartition(topic.name, each.partition) for topic in topics for each in topic.partitions]
     try:
         return list_reassignments(admin, partitions)
@@ -104,7 +106,7 @@ def _reassignments(admin: Admin, topics: list[TopicDescription]) -> Mapping[Topi
 
 
 def lines(described: Described, options: argparse.Namespace, live: set[int]) -> list[str]:
-    """What is printed about a topic: itself and all its partitions, or the partitions that pass one of the filters."""
+    """The lines for a topic: the topic and all its partitions, or the partitions that pass one of the filters."""
     topic = described.topic
     filters = (
         options.under_replicated_partitions,

@@ -1,4 +1,4 @@
-"""The options of kafka-topics, and which of them go together."""
+"""The options of kafka-topics, and which of them can be combined."""
 
 import argparse
 import sys
@@ -26,7 +26,7 @@ _ACTIONS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "if-not-exists": ("create",),
     "exclude-internal": ("list", "describe"),
 }
-"""Options that only some actions have."""
+"""Options that are limited to some actions."""
 
 
 def command_options() -> KafkaOptions:

@@ -1,4 +1,4 @@
-"""The topics that kafka-topics is asked for."""
+"""The topics that an action of kafka-topics applies to."""
 
 import argparse
 
@@ -18,7 +18,7 @@ def matching_topics(admin: Admin, options: argparse.Namespace) -> list[str]:
 
 
 def expected_topics(admin: Admin, options: argparse.Namespace) -> list[str]:
-    """As matching_topics, and fails if there are none unless --if-exists allows it."""
+    """The matching topics. Raises CommandFailed if there are none, unless --if-exists is given."""
     names = matching_topics(admin, options)
     if not names and options.topic and not options.if_exists:
         raise CommandFailed(f"Topic '{options.topic}' does not exist as expected")

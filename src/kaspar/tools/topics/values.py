@@ -1,4 +1,4 @@
-"""What the options of kafka-topics have as values. Sentences about wrong ones are Kafka's."""
+"""Parses the values of the options of kafka-topics. Error messages are Kafka's."""
 
 import base64
 import re
@@ -10,7 +10,7 @@ from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.java_numbers import parse_int
 
 _LONGEST_ID: Final = 24
-"""The text of an id, with padding."""
+"""The length of a topic id as text, including padding."""
 
 
 def number(text: str | None, option: str) -> int | None:
@@ -23,7 +23,7 @@ def number(text: str | None, option: str) -> int | None:
 
 
 def replica_assignment(text: str | None) -> list[list[int]]:
-    """The brokers of each partition: 1:2,2:3 is [[1, 2], [2, 3]]. Empty if it is left to the controller."""
+    """The brokers of each partition: 1:2,2:3 is [[1, 2], [2, 3]]. Empty if the controller is to choose them."""
     assignment: list[list[int]] = []
     entries = (text or "").rstrip(",")
     for partition, entry in enumerate(entries.split(",") if entries else ()):
@@ -45,7 +45,7 @@ def _broker_id(text: str) -> int:
 
 
 def new_configs(words: Iterable[str]) -> dict[str, str]:
-    """The settings of NAME=VALUE words; of two with the same name the last counts."""
+    """Parse NAME=VALUE words. If a name occurs twice, the last value counts."""
     configs = {}
     for word in words:
         name, *values = re.split(r"\s*=\s*", word)

@@ -1,4 +1,4 @@
-"""The command, and its subcommands about one transaction or one partition."""
+"""The command, and its subcommands for a single transaction or partition."""
 
 import argparse
 import sys
@@ -37,7 +37,7 @@ def _report(problem: KasparError) -> None:
 
 @contextmanager
 def _failing(what: str) -> Iterator[None]:
-    """Says what failed."""
+    """Adds to an error what has failed."""
     try:
         yield
     except Refused as refused:

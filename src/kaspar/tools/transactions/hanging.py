@@ -1,4 +1,6 @@
-"""Finds hanging transactions: open on a partition, but their coordinator will never write their end (KIP-664)."""
+"""Finds hanging transactions: open on a partition, although their coordinator will never write the end marker
+(KIP-664).
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -13,7 +15,7 @@ from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.kafka_errors import message_of
 
 _AT_ONCE: Final = 500
-"""So many topics or partitions are asked for with one request: a broker may have very many."""
+"""How many topics or partitions one request contains, because a broker may have very many."""
 
 
 class OpenTransaction(NamedTuple):
@@ -24,8 +26,8 @@ class OpenTransaction(NamedTuple):
 def find_hanging(
     admin: Admin, *, topic: str | None, partition: int | None, broker_id: int | None, silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Of this topic or partition, or of all that this broker has a replica of. A transaction that has had a record
-    since that time may still end by itself."""
+    """The hanging transactions of this topic or partition, or of all partitions with a replica on this broker. A
+    transaction with a record since `silent_since_ms` is left out, because it may still end by itself."""
     if topic is not None and partition is not None:
         partitions = [TopicPartition(topic, partition)]
     else:
@@ -45,7 +47,9 @@ def find_hanging(
 def hanging(
     candidates: Collection[OpenTransaction], expected: Mapping[int, Collection[TopicPartition]]
 ) -> list[OpenTransaction]:
-    """Those whose coordinator does not know, by producer id, that the partition needs a marker of the end."""
+    """The open transactions whose coordinator is not going to write an end marker to the partition. `expected` has the
+    partitions to which it will, by producer id.
+    """
     return [each for each in candidates if each.partition not in expected.get(each.producer.producer_id, ())]
 
 
@@ -87,7 +91,7 @@ def _open(admin: Admin, partitions: Sequence[TopicPartition], broker_id: int | N
 
 
 def _expected(admin: Admin, producer_ids: Collection[int]) -> dict[int, tuple[TopicPartition, ...]]:
-    """By producer, the partitions that its coordinator still writes a marker to."""
+    """For each producer, the partitions to which its coordinator will still write an end marker."""
     try:
         listed = list_transactions(admin, producer_ids=producer_ids)
     except Refused as refused:
@@ -105,5 +109,5 @@ def _expected(admin: Admin, producer_ids: Collection[int]) -> dict[int, tuple[To
 
 
 def failure(what: str, refused: Refused) -> CommandFailed:
-    """In the words of Kafka's command."""
+    """The error in the words of Kafka's command."""
     return CommandFailed(f"{what}: {message_of(refused)}. Enable debug logging for additional detail.")

@@ -1,8 +1,8 @@
-"""kafka-verifiable-producer and kafka-verifiable-consumer: clients that print what became of each record as JSON.
+"""kafka-verifiable-producer and kafka-verifiable-consumer: clients that print the outcome of each record as JSON.
 
 System tests compare what one has sent with what the other has read.
 
 - `producer`, `consumer`: the commands
-- `running`: what they have in common
-- `events`: the lines, and how the commands are ended
+- `running`: the common part of both
+- `events`: the lines of output, and the handling of SIGTERM
 """

@@ -1,4 +1,4 @@
-"""kafka-verifiable-consumer: a member of a consumer group that prints what happens to it as lines of JSON."""
+"""kafka-verifiable-consumer: a member of a consumer group that prints its events as lines of JSON."""
 
 import argparse
 import sys
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace, properties: Mapping[str, str]) -> None:
         consuming.close()
         emit("shutdown_complete")
         if not was_asked:
-            emit("shutdown_requested")  # as Kafka's, which says so in any case when its process ends
+            emit("shutdown_requested")  # Kafka's command always prints this when its process exits
 
 
 class _Consuming:

@@ -1,4 +1,4 @@
-"""Lines of JSON on standard output, and what a signal does."""
+"""Prints lines of JSON on standard output, and turns SIGTERM into an exception."""
 
 import contextlib
 import signal
@@ -15,7 +15,7 @@ TERMINATED: Final = 128 + signal.SIGTERM
 
 
 class Terminated(BaseException):
-    """By the signal that supervisors send. Not an Exception: like Ctrl-C it ends the command wherever it is."""
+    """Raised on SIGTERM. Not an Exception: like Ctrl-C it ends the command wherever it is."""
 
 
 def emit(name: str, **fields: object) -> None:
@@ -25,7 +25,7 @@ def emit(name: str, **fields: object) -> None:
 
 @contextlib.contextmanager
 def termination_raises() -> Iterator[None]:
-    """SIGTERM raises Terminated in the main thread."""
+    """Within this context, SIGTERM raises Terminated in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""kafka-verifiable-producer: sends increasing numbers, and prints a line of JSON for each: stored, or not."""
+"""kafka-verifiable-producer: sends increasing numbers, and prints a line of JSON for each that was stored or failed."""
 
 import argparse
 import itertools
@@ -28,7 +28,7 @@ def command_options() -> Argparse4jOptions:
         epilog="Example: kafka-verifiable-producer --bootstrap-server localhost:9092 --topic numbers --max-messages 9",
     )
     parser.add_argument("--topic", required=True, help="the topic to send to")
-    connection = parser.add_mutually_exclusive_group(required=True)  # as Kafka's: its sentence says so
+    connection = parser.add_mutually_exclusive_group(required=True)  # as in Kafka, whose error message depends on it
     connection.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
     parser.add_argument(
         "--max-messages", type=to_integer, default=-1, metavar="NUMBER", help="how many to send; -1: until it is ended"

@@ -1,4 +1,4 @@
-"""What the two commands have in common: properties from a file and from options, and how they run and end."""
+"""The common part of the two commands: reads properties from a file and from options, and runs the command."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,9 @@ def run_command(
     own_properties: Callable[[argparse.Namespace], Mapping[str, str]],
     action: Callable[[argparse.Namespace, Mapping[str, str]], None],
 ) -> int:
-    """The exit code. `deprecated` is the old name of --command-config; `own_properties` win over those of the file."""
+    """Run the command, and return the exit code. `deprecated` is the old name of --command-config. `own_properties`
+    take precedence over those of the file.
+    """
     words = command_words(argv)
     if not words:
         parser.print_help()
@@ -46,5 +48,5 @@ def _file_properties(parser: Argparse4jOptions, options: argparse.Namespace, dep
 
 
 def text_of(field: str | bytes | None) -> str | None:
-    """A key or value as JSON can have it."""
+    """A key or value as text for JSON."""
     return field.decode(errors="replace") if isinstance(field, bytes) else field
