@@ -1,4 +1,4 @@
-"""Values in JSON files that are replaced as a whole: a reader sees the old or the new one, also after a power cut."""
+"""Values in JSON files that are replaced atomically: a reader sees the old or the new one, also after a power loss."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def read_json(file: Path, kind: type[_Value]) -> _Value | None:
 
 
 def write_json(file: Path, value: object) -> None:
-    """For one writer at a time."""
+    """Replace the file. There must be one writer at a time."""
     new = file.with_suffix(".new")
     try:
         with new.open("wb") as opened:
