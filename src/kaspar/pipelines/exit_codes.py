@@ -7,4 +7,4 @@ INTERRUPTED: Final = 130
 SESSION_LOST: Final = 70
 """Spark's JVM has ended, or a program has stopped the session."""
 RENEWED: Final = 75
-"""Modules beside a program have changed, and another process has to import them."""
+"""Modules in a program's folder have changed, and another process has to import them."""

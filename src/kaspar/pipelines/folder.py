@@ -7,7 +7,7 @@ host.json               the processes of the host and of Spark's JVM
 session.json            the Spark master and settings, kept for later starts
 control.sock            the host's socket for requests
 host.log                the output of Spark and of the host
-modules/                links to modules beside the programs, for Spark's workers
+modules/                links to modules in the programs' folders, for Spark's workers
 work/                   the working folder of the host
 pipelines/NAME/         pipeline.json (its definition), state.json, pipeline.log
 

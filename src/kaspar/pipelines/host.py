@@ -1,4 +1,4 @@
-"""The core of a host: runs programs according to the definitions in its folder, and reports the state of its pipelines.
+"""Runs the programs of a host according to the definitions in its folder, and reports the state of its pipelines.
 
 Commands change definitions, and a request makes the host reread them. One thread calls `reconcile` repeatedly; the
 threads that serve requests only read, and wait for changes.

@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 
 
 def read_json(file: Path, kind: type[_Value]) -> _Value | None:
-    """None if there is no such file."""
+    """Read a file. Returns None if it does not exist."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (FileNotFoundError, NotADirectoryError):

@@ -183,7 +183,7 @@ class DerivedTable(TableNode):
 
 
 class TableFilter(DerivedTable):
-    """KTableFilter."""
+    """A filtered table (KTableFilter)."""
 
     omits_unknown_keys = True
 
@@ -212,7 +212,7 @@ class TableFilter(DerivedTable):
 
 
 class TableMapValues(DerivedTable):
-    """KTableMapValues."""
+    """A table with mapped values (KTableMapValues)."""
 
     def __init__(
         self,

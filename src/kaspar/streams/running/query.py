@@ -88,7 +88,7 @@ class SubTopologyQuery:
     # --- the query ----------------------------------------------------------------------------------------------------
 
     def start(self, session: "SparkSession") -> "StreamingQuery":
-        """Raises what Spark raises if the query cannot start."""
+        """Start the query. Raises Spark's exception if it cannot start."""
         self._look_up_versions()
         self._tasks = max(1, min(self.partitions, session.sparkContext.defaultParallelism))
         rows = session.readStream.format("kaspar").options(**self._read_options()).load()

@@ -1,7 +1,7 @@
 """The contents of stores over HTTP, for dashboards and other programs.
 
     GET /stores                                    all stores, with their kinds
-    GET /stores/NAME                               one store, and how many entries it has
+    GET /stores/NAME                               one store, with its number of entries
     GET /stores/NAME/keys/KEY                      the value of a key
     GET /stores/NAME/range?from=A&to=B&limit=100   keys and values between two keys, both inclusive
     GET /stores/NAME/range?after=A&to=B&limit=100  those after a key, such as the last one of an earlier response

@@ -42,7 +42,8 @@ class _Functions(Generic[T]):
 
 
 def of(serializer: Callable[[T], bytes], deserializer: Callable[[bytes], T]) -> Serde[T]:
-    """`serializer(value)` returns bytes, `deserializer(data)` the value. Neither is called for null."""
+    """A serde of two functions: `serializer(value)` returns bytes, `deserializer(data)` the value. Neither is called
+    for null."""
     return _Functions(serializer, deserializer)
 
 
