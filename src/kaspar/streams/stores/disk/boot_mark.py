@@ -17,8 +17,7 @@ def current_boot_id() -> str:
 
 
 class BootMark:
-    """The file with the boot id. Only changed in a write transaction of its environment, so by one process at a
-    time."""
+    """The file with the boot id. Only changed in a write transaction of its environment: by one process at a time."""
 
     def __init__(self, file: Path, boot_id: str | None = None) -> None:
         self._file = file
