@@ -1,11 +1,11 @@
-"""`kaspar demo`: what `kaspar up` runs, events flowing into topics, and two streams programs on Spark, shown live.
+"""`kaspar demo`: runs `kaspar up`, produces events to topics, and shows live how two streams programs process them.
 
-- `run`: the command; without what Spark needs it shows the events with a consumer (`plain`)
+- `run`: the command; if Spark cannot run, a consumer reads and shows the events instead (`plain`)
 - `platform`: the brokers and services, as `kaspar up` runs them
-- `events`, `producing`: trades and clicks, and how they get into topics; `shop`: a little of everything else
+- `events`, `producing`: generates trades and clicks, and produces them to topics; `shop`: other traffic
 - `stock_statistics`, `click_enrichment`: the topologies; `program`: how `kaspar pipeline` runs them
-- `programs`: both of them under a supervisor; `results`: what they have written; `live`: the view of it
-- `screen`, `threads`: the terminal, and how the demo's threads end
+- `programs`: runs both programs under a supervisor; `results`: their output; `live`: shows it on the screen
+- `screen`, `threads`: the terminal, and the end of the demo's threads
 
-The examples of streams programs use the programs and the events, too.
+The examples of streams programs also use these programs and events.
 """

@@ -1,8 +1,8 @@
-"""Page views, completed with who looked and what they had searched for.
+"""Page views, enriched with the user's profile and latest search.
 
 Reads `page-views`, `searches` and the table `profiles`, whose keys are users; writes to `enriched-views`. A view gets
-the profile that its user has at that time, and the search of the five seconds before it. Without a search it is
-written when it is certain that there is none.
+the profile that its user has at that time, and a search of the five seconds before it. A view without a search is
+written when it is certain that none can arrive any more.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""How old records were when they were read."""
+"""The age of records at the time when they were read."""
 
 from collections import deque
 from typing import Final
@@ -7,7 +7,7 @@ _KEPT: Final = 1000
 
 
 class Delays:
-    """Of the latest records. One thread adds, others read."""
+    """The ages of the latest records. One thread adds, others read."""
 
     def __init__(self) -> None:
         self._ms: deque[float] = deque(maxlen=_KEPT)

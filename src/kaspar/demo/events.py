@@ -1,7 +1,7 @@
-"""The events of the demo, and what generators of events are made of: endless, lively, and the same for the same seed.
+"""Endless generators of the demo's events, and the parts that they are built from. The same seed gives the same events.
 
 A generator yields (topic, key, value, timestamp in milliseconds) in the order of arrival, `rate` events a second on
-average. Keys and values are text; values are JSON except for plain lines. Nothing here knows a broker or a clock.
+average. Keys and values are text; values are JSON except for plain lines. Nothing here uses a broker or a clock.
 """
 
 import heapq
@@ -13,11 +13,11 @@ from typing import Any
 
 Event = tuple[str, str | None, str | None, int]
 Generator = Callable[[int, int, float], Iterator[Event]]
-"""Takes a seed, the time at which it starts in milliseconds, and a rate."""
+"""Takes a seed, the start time in milliseconds, and a rate."""
 
 
 def arrivals(rng: random.Random, start_ms: int, rate: float) -> Iterator[int]:
-    """Times of independent events, in milliseconds."""
+    """Random arrival times of independent events, in milliseconds."""
     at = float(start_ms)
     while True:
         at += rng.expovariate(rate) * 1000
@@ -25,7 +25,7 @@ def arrivals(rng: random.Random, start_ms: int, rate: float) -> Iterator[int]:
 
 
 def by_arrival(steps: Iterable[tuple[int, list[Event]]]) -> Iterator[Event]:
-    """The events of all steps in the order of their timestamps. A step has a time, and events of that time or later."""
+    """Yields the events of all steps, ordered by timestamp. A step has a time, and events of that time or later."""
     under_way: list[tuple[int, int, Event]] = []
     for number, (now, events) in enumerate(steps):
         for event in events:
@@ -35,7 +35,7 @@ def by_arrival(steps: Iterable[tuple[int, list[Event]]]) -> Iterator[Event]:
 
 
 def with_mistakes(events: Iterable[Event], topic: str, *, seed: int, share: float) -> Iterator[Event]:
-    """The same events, but of those for one topic a share has values that are cut off and cannot be parsed."""
+    """Truncates the values of a share of one topic's events, so that they cannot be parsed."""
     rng = random.Random(seed)
     for event in events:
         if event[0] == topic and event[2] is not None and rng.random() < share:
@@ -58,8 +58,8 @@ _CHANGE_WITH_NEWS = 0.07
 
 
 def trades(seed: int, start_ms: int, rate: float) -> Iterator[Event]:
-    """Asks that walk at random, at any rate equally far in a second. Now and then there is news about a stock, which is
-    then traded most and moves most."""
+    """Trades whose asks follow a random walk with the same change per second at any rate. Now and then there is news
+    about a stock, which is then traded most and moves most."""
     rng = random.Random(seed)
     quiet, excited = (change / math.sqrt(rate) for change in (_CHANGE_IN_A_SECOND, _CHANGE_WITH_NEWS))
     prices, in_the_news, news_until = dict(_PRICES), "", start_ms
@@ -77,7 +77,7 @@ def trades(seed: int, start_ms: int, rate: float) -> Iterator[Event]:
 _NAMES = ("Ada", "Björn", "Chidi", "Dilara", "Emeka", "Fatou", "Goran", "Hana", "Ines", "Jun", "Kofi", "Lena")
 _CITIES = ("Berlin", "Lagos", "Osaka", "Recife", "Uppsala", "Pune")
 _SUBJECTS = ("surfing", "chess", "gardening", "cycling", "baking", "astronomy")
-_USERS_PER_RATE = 4  # so each of them clicks as often, whatever the rate
+_USERS_PER_RATE = 4  # so that each of them clicks equally often at any rate
 _WITH_PROFILE = 0.9
 
 

@@ -1,6 +1,6 @@
-"""The demo with Spark: both programs, their results and their figures, on the screen every second.
+"""The demo with Spark: shows both programs, their results and their figures, every second.
 
-The results are read from their topics by a read_committed consumer, so what is shown is what others would see.
+The results are read from their topics by a read_committed consumer: what is shown is what any consumer would see.
 """
 
 import threading
@@ -29,7 +29,7 @@ _NEXT: Final = "Next: the console, docs/streams.md, examples/streams. Press Ctrl
 
 
 def show_programs(platform: Platform, stored: Counter[str], stop: threading.Event, screen: Screen) -> str:
-    """Returns what was done, in a sentence. `stored` has the number of events in each topic."""
+    """Returns a sentence that says what was done. `stored` has the number of events in each topic."""
     bootstrap = platform.bootstrap_servers
     create_topics(bootstrap, [STOCKS_TOPIC, VIEWS_TOPIC, *(dead_letters_of(name) for name in (STOCKS, CLICKS))])
     stocks, views = Stocks(), Views()
@@ -56,7 +56,7 @@ class LiveView:
         self._screen = screen
 
     def show_start(self, stop: threading.Event) -> None:
-        """Until both programs have results. What the first of them has is shown at once."""
+        """Show the start until both programs have results. Results of the first one are shown at once."""
         started = time.monotonic()
         while not (self._stocks.results and self._views.results):
             self._programs.check()
@@ -71,7 +71,7 @@ class LiveView:
                 return
 
     def show(self) -> None:
-        """Until the time is up or the demo is stopped."""
+        """Show the results until the time is up or the demo is stopped."""
         before = self._stored.total()
         for _ in self._screen.ticks():
             self._programs.check()

@@ -25,7 +25,7 @@ class Read:
 def show_consumer(
     bootstrap: str, topics: Sequence[str], stored: Counter[str], stop: threading.Event, screen: Screen
 ) -> str:
-    """Returns what was done, in a sentence. `stored` has the number of events in each topic."""
+    """Returns a sentence that says what was done. `stored` has the number of events in each topic."""
     read = Read()
     with Worker(stop, _consume, bootstrap, topics, read, stop):
         produced, consumed = stored.total(), 0

@@ -1,4 +1,4 @@
-"""What the demo runs beside its own threads: `kaspar up` with all services, in a folder that is removed."""
+"""Runs `kaspar up` with all services for the demo, in a folder that is removed at the end."""
 
 import shutil
 import signal
@@ -23,16 +23,16 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 class Stopped(Exception):
-    """The demo was stopped while it started."""
+    """The demo was stopped while it was starting."""
 
 
 class Platform:
-    """A context manager. Inside it, everything is ready."""
+    """A context manager that starts all services and waits until they are ready."""
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
         self.folder = Path(tempfile.mkdtemp(prefix="kaspar-demo-"))
-        """Everything of the demo is in it."""
+        """Contains all files of the demo."""
         self.pipelines = self.folder / "pipelines"
         self._cluster = Folder(self.folder / "cluster")
         port = DEFAULT_PORT if is_free(DEFAULT_PORT) else consecutive_free_ports(1)[0]
@@ -61,11 +61,11 @@ class Platform:
 
     @property
     def urls(self) -> dict[str, str]:
-        """Of the services that run, by their names."""
+        """The URLs of the running services, by service name."""
         return self._plan().service_urls
 
     def check(self) -> None:
-        """Raises KasparError if it has ended."""
+        """Raises KasparError if `kaspar up` has ended."""
         if not self._up.is_running:
             raise KasparError(f"'kaspar up' {self._up.how_it_ended()}: {self._up.last_problem()}")
 

@@ -1,4 +1,4 @@
-"""Events into topics, as they would arrive."""
+"""Produces events to topics at the times of their timestamps."""
 
 import threading
 import time
@@ -13,12 +13,12 @@ from kaspar.demo.events import Event
 
 PARTITIONS: Final = 4
 QUIET: Final = {"log_level": 2}
-"""For clients of librdkafka: errors are raised, and need not be printed, too."""
-_TOO_EARLY_S: Final = 0.005  # what is due sooner is sent now: a wait for each event costs more than the event
+"""Keeps librdkafka from printing errors, which are raised anyway."""
+_TOO_EARLY_S: Final = 0.005  # send what is due sooner now: waiting for each event costs more than producing it
 
 
 def create_topics(bootstrap: str, topics: Iterable[str]) -> None:
-    """Those that do not exist yet."""
+    """Create the topics that do not exist yet."""
     admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})
     for topic, created in admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics]).items():
         try:
@@ -29,15 +29,15 @@ def create_topics(bootstrap: str, topics: Iterable[str]) -> None:
 
 
 class Producing:
-    """Writes events to their topics, and remembers the first that was not stored."""
+    """Produces events to their topics, and keeps the first delivery error."""
 
     def __init__(self, bootstrap: str) -> None:
         settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
-        # Java's way to choose a partition by the key: topics that are joined must agree on it.
+        # Partitions are chosen as Java's producer does: joined topics must use the same partitioner.
         self._producer = Producer({**QUIET, **settings, "partitioner": "murmur2_random"})
         self._problem: KafkaError | None = None
         self.stored: Counter[str] = Counter()
-        """How many events each topic has got."""
+        """The number of events that were stored in each topic."""
 
     def run(self, events: Iterator[Event], stop: threading.Event) -> None:
         for topic, key, value, timestamp_ms in events:

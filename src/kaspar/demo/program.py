@@ -1,6 +1,6 @@
-"""A program of the demo, as `kaspar pipeline` runs it: its arguments are its name, the brokers and a folder for state.
+"""A program of the demo, as `kaspar pipeline` runs it. Arguments: its name, the bootstrap servers, a state folder.
 
-Records that cannot be read go to the dead-letter topic of the program.
+Records that cannot be deserialized go to the dead-letter topic of the program.
 """
 
 import sys

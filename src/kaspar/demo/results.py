@@ -1,7 +1,7 @@
-"""What the programs have written, as the demo's consumer has read it. No I/O.
+"""The programs' results, as the demo's consumer has read them. No I/O.
 
-Every trade has one result for each of its windows, with the number of trades so far. So a trade that was processed
-twice, or not at all, shows as a number that does not follow from the one before.
+Every trade has one result in each of its windows, with the number of trades so far. A trade that was processed twice
+or not at all is therefore detected by a number that is not the previous one plus one.
 """
 
 from collections import defaultdict, deque
@@ -29,7 +29,7 @@ class Stocks:
 
     @property
     def trades(self) -> int:
-        """How many trades all their windows have got."""
+        """The number of trades that are counted in all of their windows."""
         return self.results // _WINDOWS_OF_A_TRADE
 
     @property
@@ -37,7 +37,7 @@ class Stocks:
         return sorted(self._windows)
 
     def apply(self, key: bytes, value: bytes) -> None:
-        """Raises KasparError if a trade was counted twice, or is missing."""
+        """Apply a record of the topic. Raises KasparError if a trade was counted twice or is missing."""
         windowed = WINDOWED_SYMBOLS.deserialize(STOCKS_TOPIC, key)
         statistics = STATISTICS.deserialize(STOCKS_TOPIC, value)
         assert windowed is not None
@@ -56,7 +56,7 @@ class Stocks:
             del windows[start]
 
     def last_window(self) -> Window | None:
-        """The last one that is over, or the first while none is."""
+        """The latest window that has ended, or the first window if none has."""
         starts = {start for windows in list(self._windows.values()) for start in list(windows)}
         if not starts:
             return None
@@ -70,7 +70,7 @@ class Stocks:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page view with what the program has added to it."""
+    """An enriched page view."""
 
     user: str
     page: str

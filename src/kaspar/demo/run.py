@@ -1,8 +1,8 @@
-"""The command: everything that `kaspar up` runs, events flowing into topics, and what becomes of them, seen in the
-console and in this terminal.
+"""The command: runs everything that `kaspar up` runs, produces events to topics, and shows in this terminal and in the
+console how they are processed.
 
-With Spark, two streams programs process them exactly once. Without what these need, the demo says how to install it and
-reads the events with a consumer instead.
+With Spark, two streams programs process them exactly once. If something that these need is missing, the demo says how
+to install it and reads the events with a consumer instead.
 """
 
 import heapq
@@ -31,7 +31,7 @@ _MISTAKES: Final = 0.01
 
 
 def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True, opens_console: bool = False) -> int:
-    """Runs for `seconds` once everything is up; until Ctrl-C if that is None."""
+    """Run for `seconds` after everything is up, or until Ctrl-C if `seconds` is None. Returns the exit code."""
     stop = threading.Event()
     listen_to_signals(stop)
     try:
@@ -55,7 +55,7 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True, opens
 
 
 def _check(seconds: float | None, rate: int) -> None:
-    """Raises KasparError with a sentence."""
+    """Raises KasparError if an argument is invalid or the Kafka client is missing."""
     if rate < 1:
         raise KasparError(f"--rate must be at least 1 record per second, not {rate}")
     if seconds is not None and seconds <= 0:
@@ -102,7 +102,7 @@ def _run(platform: Platform, stop: threading.Event, screen: Screen, rate: int, *
 
 
 def _produce(producing: "Producing", rate: int, stop: threading.Event) -> None:
-    """Half of the events are trades, and half are clicks, of which a few have mistakes."""
+    """Produce events: half of them trades, half clicks. A few page views cannot be parsed."""
     now_ms = int(time.time() * 1000)
     views = with_mistakes(clicks(now_ms, now_ms, rate / 2), "page-views", seed=now_ms, share=_MISTAKES)
     producing.run(heapq.merge(trades(now_ms, now_ms, rate / 2), views, key=lambda event: event[3]), stop)
@@ -110,7 +110,7 @@ def _produce(producing: "Producing", rate: int, stop: threading.Event) -> None:
 
 
 def obstacle_to_spark() -> str | None:
-    """What the programs need and is missing."""
+    """Why the programs cannot run: what they need is not installed. None if they can."""
     for package in ("pyspark", "lmdb", "sortedcontainers"):
         if importlib.util.find_spec(package) is None:
             return f"{package} is not installed: pip install 'kaspar[streams]'"

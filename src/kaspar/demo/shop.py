@@ -1,10 +1,10 @@
-"""What happens in the demo's shop beside clicks and trades, a little of everything that a console shows.
+"""Traffic of the demo besides clicks and trades, so that every view of the console has something to show.
 
-- orders: a transaction every second or two, now and then one that is aborted
+- orders: a transaction every second or two; some are aborted
 - payments: records in Avro, sent through the REST proxy, which registers their schema
-- recommendations: a consumer group that reads page views, and falls behind for a while again and again
+- recommendations: a consumer group that reads page views and falls behind periodically
 
-Each is the work of a thread of its own.
+Each runs in its own thread.
 """
 
 import json
@@ -81,7 +81,7 @@ def _post(url: str, body: object) -> Any:
 
 
 def recommend(bootstrap: str, stop: threading.Event) -> None:
-    """Reads for a while, and rests for a while: so its lag grows and shrinks."""
+    """Consume for a while, then pause for a while, so that the group's lag grows and shrinks."""
     consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": GROUP, "auto.offset.reset": "earliest"})
     consumer.subscribe(["page-views"])
     while not stop.is_set():

@@ -1,4 +1,4 @@
-"""Statistics of stock trades: the lowest ask, the number of trades and the average ask of five seconds, every second.
+"""Statistics of stock trades: the lowest ask, number of trades and average ask of the last five seconds, every second.
 
 Reads `trades`, whose keys are symbols; writes to `stock-statistics` with keys of symbol and window.
 """

@@ -1,4 +1,4 @@
-"""How the demo's threads end."""
+"""The demo's worker threads, and stopping them."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ from kaspar.base.errors import KasparError
 
 
 class Worker:
-    """A thread beside the view. Its failure ends the demo and is raised when the thread is joined."""
+    """A background thread. Its failure stops the demo and is raised when the thread is joined."""
 
     def __init__(self, stop: threading.Event, work: Callable[..., None], *arguments: Any) -> None:
         self._stop = stop

@@ -1,4 +1,4 @@
-"""The host that runs this program, if one does. `kaspar.pipelines.run` finds it here."""
+"""The host that runs this program, if any. `kaspar.pipelines.run` finds it here."""
 
 from contextvars import ContextVar
 from typing import Protocol
@@ -8,7 +8,7 @@ from kaspar.pipelines.pipeline import Pipeline
 
 class AmbientHost(Protocol):
     def run(self, pipeline: Pipeline) -> None:
-        """Run it with the host's session; returns when it was stopped or has finished."""
+        """Run the pipeline with the host's session. Returns when it was stopped or has finished."""
         ...
 
 
@@ -19,7 +19,7 @@ _hosting = False
 
 
 def begin_hosting() -> None:
-    """This process is a host: programs in it do not run pipelines by themselves."""
+    """Mark this process as a host: programs in it do not run pipelines standalone."""
     global _hosting
     _hosting = True
 

@@ -1,7 +1,6 @@
-"""The control socket of a host: a Unix socket in its folder, for the folder's owner alone.
+"""The control socket of a host: a Unix socket in its folder that only the folder's owner can use.
 
-Every connection has one request and one response, limits on their size, and time limits; there is a bound on the number
-of connections at a time.
+Every connection carries one request and one response. Their size, their time and the number of connections are limited.
 """
 
 import contextlib
@@ -33,17 +32,17 @@ from kaspar.pipelines.messages import (
 log = get_log(__name__)
 
 REQUEST_TIMEOUT_S: Final = 5.0
-"""For a request to arrive, and for a response to be taken."""
+"""The time limit for receiving a request, and for sending a response."""
 MOST_CONNECTIONS: Final = 16
 _Kind = TypeVar("_Kind", Pipelines, Described)
 
 
 class NoHost(KasparError):
-    """The control socket is not served: no host is running, or it is just starting or stopping."""
+    """No host serves the control socket: none is running, or it is just starting or stopping."""
 
 
 class ControlServer:
-    """Responds in threads. An earlier host's socket is replaced: there is one host at a time."""
+    """Serves each connection in its own thread. Replaces an earlier host's socket: there is one host at a time."""
 
     def __init__(self, path: Path, respond: Callable[[Request], Response]) -> None:
         self._path = path
@@ -61,7 +60,7 @@ class ControlServer:
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # which ends accept()
+            self._socket.shutdown(socket.SHUT_RDWR)  # ends accept()
         self._socket.close()
 
     def _accept(self) -> None:
@@ -82,7 +81,7 @@ class ControlServer:
                 line = _read_line(connection, LARGEST_REQUEST, REQUEST_TIMEOUT_S)
                 connection.sendall(encode(self._response(line)))
         except OSError:
-            pass  # the command has ended
+            pass  # the client has gone
         finally:
             self._free.release()
 
@@ -97,7 +96,7 @@ class ControlServer:
 
 
 def ask(path: Path, request: Request, kind: type[_Kind], *, timeout_s: float = REQUEST_TIMEOUT_S) -> _Kind:
-    """The response of the host. Raises NoHost, or KasparError with the host's sentence."""
+    """Send a request to the host and return its response. Raises NoHost, or KasparError with the host's message."""
     try:
         with socket.socket(socket.AF_UNIX) as connection, _short(path) as address:
             connection.settimeout(timeout_s)
@@ -122,7 +121,7 @@ def ask(path: Path, request: Request, kind: type[_Kind], *, timeout_s: float = R
 
 
 def _read_line(connection: socket.socket, largest: int, timeout_s: float) -> bytes:
-    """Up to the line's end, or what came before the connection was closed or too much was sent."""
+    """Read to the end of the line, to the end of the connection, or until more than `largest` bytes were received."""
     until = time.monotonic() + timeout_s
     received = bytearray()
     while not received.endswith(b"\n") and len(received) <= largest:
@@ -136,7 +135,7 @@ def _read_line(connection: socket.socket, largest: int, timeout_s: float) -> byt
 
 @contextlib.contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """An address for a socket in any folder: the kernel takes 107 bytes at most."""
+    """A short address of a socket in a folder with a long path: the kernel accepts at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"

@@ -1,4 +1,4 @@
-"""How commands change what runs: they write definitions into the folder, and the host follows."""
+"""Changes to the definitions in the folder, as commands make them. The host applies them."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from kaspar.pipelines.programs import check_program
 
 
 def add(folder: Folder, programs: Sequence[Path], arguments: Sequence[str], name: str | None = None) -> list[str]:
-    """Have these programs run; the names of their pipelines. One that has been there before starts again, unless it is
-    running as it is. All of them, or none if one is refused."""
+    """Define pipelines for these programs, and return their names. An existing pipeline is restarted, unless it is
+    already running with the same arguments. If one program is refused, none is added."""
     if name is not None and len(programs) > 1:
         raise KasparError("--name can be used with a single program only: run a separate command for each program")
     named: dict[str, Definition] = {}
@@ -54,7 +54,7 @@ def stop(folder: Folder, names: Sequence[str]) -> None:
 
 
 def _change(folder: Folder, names: Sequence[str], changed: Callable[[Definition], Definition]) -> None:
-    """All of them, or none if one is not known."""
+    """Change the definitions of these pipelines, or none of them if one does not exist."""
     with folder.changing():
         for name, definition in [(name, changed(known(folder, name))) for name in names]:
             folder.define(name, definition)
@@ -69,7 +69,7 @@ def restart(folder: Folder, names: Sequence[str]) -> None:
 
 
 def remove(folder: Folder, names: Sequence[str]) -> None:
-    """Of pipelines that have ended: what they run in goes too."""
+    """Remove these pipelines, which must have ended, with their folders."""
     with folder.changing():
         for name in names:
             known(folder, name)
@@ -85,7 +85,7 @@ def known(folder: Folder, name: str) -> Definition:
 
 
 def left_to_run(folder: Folder) -> list[str]:
-    """The pipelines that a supervisor resumes: neither stopped nor finished."""
+    """The pipelines that a supervisor resumes: those that are neither stopped nor finished."""
     return [
         name
         for name, definition in folder.definitions().items()
@@ -94,5 +94,5 @@ def left_to_run(folder: Folder) -> list[str]:
 
 
 def finished_pipelines(folder: Folder) -> set[str]:
-    """Those whose programs have returned, and that nobody has started since."""
+    """The pipelines whose programs have returned and that were not started since."""
     return {name for name, definition in folder.definitions().items() if folder.has_finished(name, definition)}

@@ -1,5 +1,5 @@
-"""What the supervisor, or a program that runs by itself, shows of its pipelines: a line for each, updated in place on a
-terminal; elsewhere a line for each change. The reason of every failure stays.
+"""The output of the supervisor, or of a standalone program: on a terminal one line per pipeline, updated in place;
+otherwise one line per change. The reason of every failure stays visible.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from kaspar.spark.watching.lines import LiveLines
 
 
 class Display:
-    """For one thread. Write errors are ignored, since the output may have no reader."""
+    """Used by one thread. Write errors are ignored, since the output may have no reader."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -30,7 +30,7 @@ class Display:
     def show(self, statuses: Sequence[PipelineStatus]) -> None:
         for status in statuses:
             if status.restarts > self._restarts.get(status.name, 0) and status.reason is not None:
-                self.say(f"{status.name}: failed: {status.reason}")  # it may run again by now
+                self.say(f"{status.name}: failed: {status.reason}")  # even if it has been restarted by now
         if self._live is not None:
             with contextlib.suppress(OSError):
                 self._live.show([status_line(status) for status in statuses])
@@ -45,5 +45,5 @@ class Display:
                 self._states.get(status.name),
                 self._restarts.get(status.name),
             )
-            if changed and status.state not in (State.RESTARTING, State.FAILED):  # which was said
+            if changed and status.state not in (State.RESTARTING, State.FAILED):  # show() has printed the failure
                 self.say(status_line(status))

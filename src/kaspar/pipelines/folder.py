@@ -1,18 +1,18 @@
-"""The files of a supervisor of pipelines, all in one folder, which only its owner may enter.
+"""The files of a supervisor of pipelines, all in one folder that only its owner can access.
 
 lock                    held by the supervisor while it runs
-changes.lock            held by a command for the moment in which it changes definitions
-supervisor.json         the supervisor's process, and why its host has to start again
-host.json               the process of the host, and of Spark's JVM
-session.json            where Spark runs and with which settings, kept for later starts
-control.sock            where the host takes requests
-host.log                what Spark and the host write
-modules/                links to modules beside the programs, for Spark's workers
+changes.lock            held by a command while it changes definitions
+supervisor.json         the supervisor's process, and why its host is being restarted
+host.json               the processes of the host and of Spark's JVM
+session.json            the Spark master and settings, kept for later starts
+control.sock            the host's socket for requests
+host.log                the output of Spark and of the host
+modules/                links to modules in the programs' folders, for Spark's workers
 work/                   the working folder of the host
 pipelines/NAME/         pipeline.json (its definition), state.json, pipeline.log
 
-A definition is what users want: the host only reads it, and follows it. state.json is what the host has seen: it only
-matters to users when nothing runs, and to the next host, which counts an unexpected end as a restart.
+A definition is the state that users want; the host only reads it. state.json is the state that the host has seen last.
+It is used by commands when no host is running, and by the next host, which counts an unexpected end as a restart.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from kaspar.pipelines.statuses import PipelineStatus, State
 NAME_RULE: Final = "letters, digits, '.', '_' and '-', at most 100 characters, not starting with '.' or '-'"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _OWN_FILES: Final = {"lock", "changes.lock", "session.json", "session.new", "pipelines"}
-"""Of which each shows that a folder was made by a supervisor, or was about to be."""
+"""Any of these shows that the folder was created for a supervisor, perhaps not completely."""
 
 
 class Wanted(StrEnum):
@@ -44,8 +44,8 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`generation` grows whenever a user starts the pipeline: a host that runs an earlier one starts it again. It is a
-    time, in milliseconds: what is removed and defined again is another generation too."""
+    """`generation` increases whenever a user starts the pipeline, and makes the host restart it. It is a time in
+    milliseconds, so that a pipeline that is removed and added again gets another generation too."""
 
     program: str
     arguments: tuple[str, ...]
@@ -55,20 +55,20 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the host has seen last of a generation of a pipeline."""
+    """The last status of a generation of a pipeline, as the host has seen it."""
 
     generation: int
     status: PipelineStatus
 
     @property
     def ended_unexpectedly(self) -> bool:
-        """If there is no host: it was killed, or its machine stopped."""
+        """Whether the host was killed or its machine stopped, provided that no host is running now."""
         return self.status.state in (State.STARTING, State.RUNNING, State.RESTARTING, State.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPlan:
-    """The Spark session of the host. `master`: None is the environment's, or all cores of this machine."""
+    """The Spark session of the host. `master`: None means the environment's, or else all cores of this machine."""
 
     master: str | None = None
     config: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class SessionPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunningSupervisor:
-    """`problem`: why there is no host at the moment."""
+    """`problem`: why no host is running at the moment."""
 
     process: ProcessId
     problem: str | None = None
@@ -113,7 +113,7 @@ class Folder:
     # -- the folder itself ---------------------------------------------------------------------------------------------
 
     def make(self) -> None:
-        """With rights for its owner alone: who may write here chooses what the owner runs."""
+        """Create the folder with access for its owner only: anyone who can write here chooses what the owner runs."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             names = {entry.name for entry in self.path.iterdir()}
@@ -135,20 +135,20 @@ class Folder:
 
     @contextlib.contextmanager
     def supervising(self) -> Iterator[bool]:
-        """For the supervisor: there is one at a time. False if another has the folder."""
+        """Hold the supervisor's lock. Yields False if another supervisor holds it."""
         with _locked(self.path / "lock", wait=False) as is_mine:
             yield is_mine
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Around reading definitions and writing others that follow from them."""
+        """Hold the lock for reading definitions and writing others that depend on them."""
         with _locked(self.path / "changes.lock", wait=True):
             yield
 
     # -- pipelines -----------------------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """In the order of the alphabet."""
+        """The names of all pipelines, sorted."""
         if not self._pipelines.is_dir():
             return []
         return sorted(entry.parent.name for entry in self._pipelines.glob("*/pipeline.json"))
@@ -165,12 +165,12 @@ class Folder:
         write_json(self._pipelines / name / "pipeline.json", definition)
 
     def forget(self, name: str) -> None:
-        """Its definition first: what an interrupted removal leaves is no pipeline any more."""
+        """Remove a pipeline, its definition first: after an interrupted removal it is no pipeline any more."""
         (self._pipelines / name / "pipeline.json").unlink(missing_ok=True)
         shutil.rmtree(self._pipelines / name, ignore_errors=True)
 
     def seen(self, name: str) -> Seen | None:
-        """None if nothing is known: also if its file is damaged, which nothing depends on."""
+        """None if there is no file or it is damaged: nothing depends on it."""
         try:
             return read_json(self._pipelines / name / "state.json", Seen)
         except KasparError:
@@ -190,7 +190,7 @@ class Folder:
     # -- processes and the session -------------------------------------------------------------------------------------
 
     def supervisor(self) -> RunningSupervisor | None:
-        """The supervisor, if it runs."""
+        """The supervisor, if it is running."""
         written = read_json(self._supervisor_file, RunningSupervisor)
         return written if written is not None and written.process.is_running() else None
 
@@ -201,7 +201,7 @@ class Folder:
         self._supervisor_file.unlink(missing_ok=True)
 
     def host(self) -> RunningHost | None:
-        """As the host wrote it last; it may have ended."""
+        """The processes that the host has written last. They may have ended."""
         return read_json(self._host_file, RunningHost)
 
     def write_host(self, running: RunningHost) -> None:
@@ -216,7 +216,7 @@ class Folder:
 
 @contextlib.contextmanager
 def _locked(file: Path, *, wait: bool) -> Iterator[bool]:
-    """The kernel releases the lock however the process ends."""
+    """Lock a file; yields whether that succeeded. The kernel releases the lock however the process ends."""
     try:
         lock = file.open("w")
     except OSError as problem:

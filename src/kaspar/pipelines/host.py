@@ -1,7 +1,7 @@
-"""What a host runs: it follows the definitions in its folder, and reports the state of its pipelines.
+"""Runs the programs of a host according to the definitions in its folder, and reports the state of its pipelines.
 
 Commands change definitions, and a request makes the host reread them. One thread calls `reconcile` repeatedly; the
-threads of requests only read, and wait for changes.
+threads that serve requests only read, and wait for changes.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ class Host:
         self._begun_ms = time.time_ns() // 1_000_000
         supervisor = folder.supervisor()
         self._end_of_the_last = None if supervisor is None else supervisor.problem
-        """Why the supervisor has started this host."""
+        """Why the last host ended."""
         self._changed = threading.Condition()
-        """Guards what follows, which the threads of requests read."""
+        """Guards the fields below, which the threads that serve requests read."""
         self._definitions = folder.definitions()
         self._programs: dict[str, HostedProgram] = {}
         self._asked = 0
         self._applied = -1
         self._context: HostContext | None = None
         self.renewal: str | None = None
-        """Why another process has to run the programs."""
+        """Why the programs need another process, if they do."""
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class Host:
         return self._pipelines(left)
 
     def _is_settled(self, name: str) -> bool:
-        """Whether a pipeline is as wanted, or has failed to be."""
+        """Whether a pipeline has reached the state that its definition wants, or has failed to."""
         definition, program = self._definitions.get(name), self._programs.get(name)
         if definition is None or definition.wanted is Wanted.STOPPED:
             return program is None or not program.is_alive
@@ -93,17 +93,17 @@ class Host:
     # -- what runs -----------------------------------------------------------------------------------------------------
 
     def begin(self, context: HostContext) -> None:
-        """There is a session: programs can run."""
+        """Allow programs to run: the session has been created."""
         with self._changed:
             self._context = context
 
     def wait(self, timeout_s: float) -> None:
-        """Until something has changed, or the time is over."""
+        """Wait for a change, or until the timeout."""
         with self._changed:
             self._changed.wait(timeout_s)
 
     def notify(self) -> None:
-        """Something has changed that a request may wait for."""
+        """Wake up the requests that wait for a change."""
         with self._changed:
             self._changed.notify_all()
 
@@ -118,7 +118,7 @@ class Host:
             program.request_stop(State.INTERRUPTED)
 
     def sample(self) -> None:
-        """Ask all pipelines for their progress. In a thread of its own: a JVM may take its time."""
+        """Read the progress of all pipelines. Called in a separate thread, because a JVM may be slow to respond."""
         for program in list(self._programs.values()):
             program.sample()
 
@@ -126,7 +126,7 @@ class Host:
         return [name for name, program in self._programs.items() if program.is_alive]
 
     def reconcile(self) -> None:
-        """Bring what runs closer to the definitions. Does not wait for anything."""
+        """Start and stop programs according to the definitions. Does not block."""
         with self._changed:
             asked, definitions = self._asked, self._definitions
         if asked != self._applied:
@@ -136,7 +136,7 @@ class Host:
             self._reconcile_one(name, definitions.get(name))
         with self._changed:
             self._definitions, self._applied = definitions, asked
-            self._changed.notify_all()  # also for those that wait until a thread has ended, which notifies nobody
+            self._changed.notify_all()  # also for requests that wait for the end of a thread, which does not notify
 
     def _read_definitions(self) -> dict[str, Definition]:
         try:
@@ -161,12 +161,12 @@ class Host:
             self._start(name, definition)
 
     def _note_stopped(self, definitions: Mapping[str, Definition]) -> None:
-        """Of those that were stopped while no host ran, the state in the folder is older than that."""
+        """Correct the saved states of pipelines that were stopped while no host was running."""
         for name, definition in definitions.items():
             if definition.wanted is Wanted.STOPPED and name not in self._programs:
                 seen = self._folder.seen(name)
                 if seen is None or seen.ended_unexpectedly:
-                    with contextlib.suppress(KasparError):  # it is only shown
+                    with contextlib.suppress(KasparError):  # the state is only for display
                         status = self._first_status(name, definition)
                         self._folder.write_seen(name, Seen(definition.generation, status))
 
@@ -184,7 +184,7 @@ class Host:
             self._changed.notify_all()
 
     def _first_status(self, name: str, definition: Definition) -> PipelineStatus:
-        """Before it runs in this host."""
+        """The status of a pipeline before it runs in this host."""
         seen = self._folder.seen(name)
         if seen is None or seen.generation != definition.generation:
             status = PipelineStatus(name, State.STARTING, self._begun_ms)

@@ -1,7 +1,7 @@
-"""The process of a host: one Spark session, in which every pipeline of a folder runs, each program in a thread.
+"""The process of a host: runs every pipeline of a folder in one Spark session, each program in a thread.
 
-`python -m kaspar.pipelines.host_process FOLDER`, started by the supervisor, ends with it. It also ends when its session
-is lost, and the supervisor starts another.
+The supervisor starts it as `python -m kaspar.pipelines.host_process FOLDER`, and it ends with the supervisor. It also
+ends when its session is lost; the supervisor then starts another.
 """
 
 import os
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 _MASTER: Final = "local[*,4]"
-"""All cores of this machine, and as on a cluster a task may fail three times before its batch does."""
+"""All cores of this machine. As on a cluster, a task may fail three times before its batch fails."""
 _SHARED_SESSION: Final = {
-    # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
+    # A small micro-batch of one pipeline does not wait for all tasks of another's.
     "spark.scheduler.mode": "FAIR",
 }
 _LOOK_EVERY_S: Final = 0.1
@@ -47,9 +47,11 @@ _AFTER_STOP_TIMEOUT_S: Final = 5.0
 
 
 def run_host(folder: Folder) -> int:
-    """Until a signal, or until the session is lost. The exit code."""
+    """Run until a signal, or until changed modules need another process. Returns the exit code. If the session is lost,
+    the process exits at once."""
     host = Host(folder)
-    # Before the session, and before the definitions are read again: a change that finds no socket is seen then.
+    # Before the session starts and before the definitions are read again: a command that finds no socket does not
+    # notify the host, and its change is seen when they are read.
     server = ControlServer(folder.socket, host.respond)
     try:
         folder.write_host(RunningHost(ProcessId.of(os.getpid())))
@@ -109,7 +111,8 @@ def _stop_all(host: Host, jvm: "Jvm") -> None:
 
 
 def _exit_if_lost(jvm: "Jvm") -> None:
-    """Not by an exception: the threads of the programs wait for a JVM that does not respond any more."""
+    """Exit at once if the session is lost. An exception would not end the process, because the threads of the programs
+    wait for a JVM that does not respond any more."""
     problem = jvm.problem()
     if problem is not None:
         base_log.flush()
@@ -122,7 +125,7 @@ def _end_session(jvm: "Jvm") -> None:
 
     try:
         end(jvm.session)
-    except Exception:  # its JVM ends with this process in any case
+    except Exception:  # the JVM ends with this process in any case
         log.exception("the session did not stop cleanly")
 
 

@@ -1,7 +1,7 @@
-"""One program of a host: runs it in a thread, again and again until it has finished or is stopped.
+"""One program of a host: runs it in a thread until it has finished or is stopped.
 
-A program that raises is executed again after a while that grows if it fails soon again. Failures of the queries of a
-pipeline that it runs are not its concern: `runner` starts those again.
+A program that raises is executed again after a delay that grows while it keeps failing soon. Failures of the queries of
+its pipeline are not handled here: `runner` restarts those.
 """
 
 import threading
@@ -35,8 +35,8 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
-    """What a host gives to each of its programs. `lost` says how the session has ended, if it has. `changed` is called
-    after every change of a state, `renew` when the program needs another process."""
+    """What a host provides to each of its programs. `lost` returns how the session ended, if it has. `changed` is
+    called after every change of a state, `renew` when the program needs another process."""
 
     folder: Folder
     session: "SparkSession"
@@ -48,7 +48,7 @@ class HostContext:
 
 class HostedProgram:
     def __init__(self, name: str, definition: Definition, context: HostContext, status: PipelineStatus) -> None:
-        """`status`: where it begins, with the restarts and the reason of an earlier host."""
+        """`status`: the initial status, with the restarts and the reason from an earlier host."""
         self.name = name
         self.generation = definition.generation
         self._definition = definition
@@ -73,7 +73,7 @@ class HostedProgram:
         return self._status.state
 
     def request_stop(self, state: State) -> None:
-        """Returns at once. `state` is the one that it has when it has stopped."""
+        """Request a stop, without waiting for it. `state` is the program's state once it has stopped."""
         if not self._stop.is_set():
             self._state_when_stopped = state
             self._stop.set()
@@ -81,7 +81,7 @@ class HostedProgram:
     # -- what it reports -----------------------------------------------------------------------------------------------
 
     def sample(self) -> None:
-        """Ask the pipeline for its progress. Not for every request: it takes a connection to the JVM, and may hang."""
+        """Read the pipeline's progress. Not done for every request, because it calls the JVM, which may hang."""
         pipeline = self._pipeline
         if pipeline is not None:
             self._progress = _known(pipeline.progress, PipelineProgress())
@@ -104,7 +104,7 @@ class HostedProgram:
     # -- in its thread -------------------------------------------------------------------------------------------------
 
     def run(self, pipeline: Pipeline) -> None:
-        """What `kaspar.pipelines.run` calls in the program."""
+        """Run the program's pipeline. Called by `kaspar.pipelines.run` in the program."""
         self._context.loader.end_turn()
         self._pipeline = pipeline
         context = self._context
@@ -115,10 +115,10 @@ class HostedProgram:
         self._say = output.say
         HOST.set(self)
         try:
-            # So that the jobs of one pipeline do not wait for all tasks of another's. Inherited by its queries.
+            # Jobs of one pipeline do not wait for all tasks of another's. Its queries inherit this property.
             self._context.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
             self._repeat()
-        except Exception:  # the edge of the thread: the others go on
+        except Exception:  # the edge of the thread: other pipelines continue
             log.exception("the thread of a pipeline failed", pipeline=self.name)
             self._to(State.FAILED, reason="the host failed to run it: see its log")
         finally:
@@ -138,7 +138,7 @@ class HostedProgram:
         self._to(self._state_when_stopped if self._stop.is_set() else State.FINISHED)
 
     def _execute(self) -> str | None:
-        """Run the program once; the reason why it failed."""
+        """Run the program once. Returns the reason if it failed."""
         program = Path(self._definition.program)
         try:
             self._context.loader.execute(program, self._definition.arguments, self._stop)
@@ -199,7 +199,7 @@ class HostedProgram:
 
 
 def _print_traceback(error: BaseException, program: Path) -> None:
-    """As Python prints it at the end of a program: from its first line on."""
+    """Print a traceback that starts in the program, as Python does when a program fails."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != str(program):
         trace = trace.tb_next
@@ -214,7 +214,7 @@ def _queries(pipeline: Pipeline) -> tuple[QueryStatus, ...]:
 
 
 def _known(read: Callable[[], _Value], default: _Value) -> _Value:
-    """What a pipeline reports of itself. A mistake there is no reason to show nothing of all the others."""
+    """A value that a pipeline reports, or the default if it raises: an error in one must not hide all others."""
     try:
         return read()
     except Exception as problem:

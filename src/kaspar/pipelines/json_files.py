@@ -1,4 +1,4 @@
-"""Values in JSON files that are replaced as a whole: a reader sees the old or the new one, also after a power cut."""
+"""Values in JSON files that are replaced atomically: a reader sees the old or the new one, also after a power loss."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ _Value = TypeVar("_Value")
 
 
 def read_json(file: Path, kind: type[_Value]) -> _Value | None:
-    """None if there is no such file."""
+    """Read a file. Returns None if it does not exist."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (FileNotFoundError, NotADirectoryError):
@@ -24,7 +24,7 @@ def read_json(file: Path, kind: type[_Value]) -> _Value | None:
 
 
 def write_json(file: Path, value: object) -> None:
-    """For one writer at a time."""
+    """Replace the file. There must be one writer at a time."""
     new = file.with_suffix(".new")
     try:
         with new.open("wb") as opened:

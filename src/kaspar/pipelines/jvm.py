@@ -1,4 +1,4 @@
-"""The JVM behind a Spark session of this process: whether it, and the session, are still there."""
+"""The JVM behind a Spark session of this process: whether the JVM and the session are still alive."""
 
 import contextlib
 import signal
@@ -22,14 +22,14 @@ class Jvm:
         self.session = session
         self._context: Any = session.sparkContext
         self._process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
-        """None under spark-submit, where the JVM has started this process."""
+        """None under spark-submit, where the JVM starts this process."""
 
     @property
     def id(self) -> ProcessId | None:
         return None if self._process is None else ProcessId.of(self._process.pid)
 
     def problem(self) -> str | None:
-        """Why the session cannot be used any more."""
+        """Why the session cannot be used any more. None if it can."""
         for _ in range(_TRIES):
             code = None if self._process is None else self._process.poll()
             if code is not None:
@@ -49,7 +49,7 @@ class Jvm:
 
 
 class _SignalHandler:
-    """A sun.misc.SignalHandler that the JVM calls, in a thread of its own."""
+    """A sun.misc.SignalHandler, which the JVM calls in a separate thread."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
@@ -63,9 +63,10 @@ class _SignalHandler:
 
 @contextlib.contextmanager
 def stopped_by_signals_to_jvm(stop: Callable[[], None]) -> Iterator[None]:
-    """Under spark-submit a SIGTERM is sent to the JVM, which would exit at once, in the middle of a batch, and leave
-    this process behind. Instead it calls `stop`, in a thread of py4j, and exits after this process. Ctrl-C reaches both
-    processes; the JVM ignores it, as it does when this process has started it. In that case nothing is changed."""
+    """Make a SIGTERM to the JVM call `stop`, for programs under spark-submit. Without this the JVM would exit at once,
+    in the middle of a batch, and leave this process behind. With it, the JVM calls `stop` in a thread of py4j and exits
+    after this process. Ctrl-C reaches both processes, and the JVM ignores it. If this process has started the JVM,
+    nothing is changed: the JVM ignores Ctrl-C anyway."""
     from pyspark import SparkContext
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -85,7 +86,7 @@ def stopped_by_signals_to_jvm(stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(Exception):  # a JVM that is gone
+        with contextlib.suppress(Exception):  # the JVM has ended
             for each, handler in earlier:
                 java.Signal.handle(each, handler)
 

@@ -12,7 +12,7 @@ _UNKNOWN: Final = "-"
 
 
 def status_line(status: PipelineStatus) -> str:
-    """One line: what it does, or why it does not."""
+    """The state of a pipeline in one line, with its progress, or why it is not running."""
     parts = [f"{status.name}: {status.state}"]
     if status.state is State.RUNNING:
         parts += progress_parts(status.progress)
@@ -88,7 +88,7 @@ def age(ms: int) -> str:
 
 
 def restart_policy() -> str:
-    """What happens to a pipeline that fails."""
+    """Explains what happens to a pipeline that fails."""
     return (
         f"Failed pipelines are restarted after {FIRST_DELAY_S:g} s; the delay doubles with each failure, up to "
         f"{LONGEST_DELAY_S:g} s, and is reset after {STABLE_AFTER_S:g} s without a failure. "

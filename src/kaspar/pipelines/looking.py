@@ -1,4 +1,4 @@
-"""What the pipelines of a folder do, seen from another process: as the host says, or if none responds, as it wrote."""
+"""The statuses of a folder's pipelines, for other processes: from the host, or if none responds, from its files."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a command and the host say to each other: a request and a response, each one line of JSON, on one connection."""
+"""The messages between a command and the host: one request and one response per connection, each one line of JSON."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ LONGEST_DESCRIPTION: Final = 256 * 1024
 
 
 class ListPipelines(msgspec.Struct, frozen=True, tag="list"):
-    """What all pipelines do."""
+    """Requests the statuses of all pipelines."""
 
 
 class DescribePipeline(msgspec.Struct, frozen=True, tag="describe"):
@@ -20,8 +20,8 @@ class DescribePipeline(msgspec.Struct, frozen=True, tag="describe"):
 
 
 class ApplyChanges(msgspec.Struct, frozen=True, tag="apply"):
-    """The definitions in the folder have changed. The response waits until these pipelines are as wanted, or have
-    failed to start, but not longer than `wait_s`."""
+    """Notifies the host that definitions in the folder have changed. The response is sent when these pipelines are in
+    the wanted state or have failed to start, or after `wait_s`."""
 
     names: tuple[str, ...] = ()
     wait_s: float = 0.0
@@ -31,7 +31,7 @@ Request = ListPipelines | DescribePipeline | ApplyChanges
 
 
 class Pipelines(msgspec.Struct, frozen=True, tag="pipelines"):
-    """`is_ready`: the host has its Spark session. `unsettled`: those that were waited for in vain."""
+    """`is_ready`: the host has its session. `unsettled`: pipelines that did not reach the wanted state in time."""
 
     statuses: tuple[PipelineStatus, ...]
     is_ready: bool

@@ -41,7 +41,7 @@ def _dropped(statuses: Statuses) -> Iterator[Sample]:
 
 
 def _gauge(name: str, help_text: str, value: Callable[[PipelineProgress], float | None]) -> Family[Statuses]:
-    """A figure of the pipelines that know it."""
+    """A gauge with a sample for each pipeline that reports the value."""
 
     def samples(statuses: Statuses) -> Iterator[Sample]:
         for status in statuses:
@@ -108,7 +108,7 @@ FAMILIES: Final[tuple[Family[Statuses], ...]] = (
 
 
 def metrics_page(address: str, statuses: Callable[[], Statuses]) -> PageServer:
-    """Not started yet. Raises KasparError if the address cannot be used."""
+    """Create the page, without starting it. Raises KasparError if the address is invalid."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         raise KasparError(f"the address of the metrics page must be host:port, not '{address}'")

@@ -1,10 +1,10 @@
-"""Modules beside the programs of a host.
+"""Modules in the folders of a host's programs.
 
-Programs import them as they do when Python runs them: by the program's folder in sys.path. Spark's workers are other
+Programs import them as if Python ran them directly: through the program's folder in sys.path. Spark's workers are other
 processes, and import the same modules through links in a folder that is on their path.
 
-All programs share one process. So two different modules cannot have the same name, and a module that has changed on
-disk needs another process: neither the driver nor running workers import it again.
+All programs share one process. Two different modules therefore cannot have the same name, and a module that has changed
+on disk requires another process: neither the driver nor running workers import it again.
 """
 
 import sys
@@ -18,24 +18,25 @@ MAIN: Final = "__main__"
 
 
 class ModulesChanged(KasparError):
-    """Modules beside a program have changed since this process imported them."""
+    """Modules in a program's folder have changed since this process imported them."""
 
 
 class ModulesBeside:
-    """Called by one thread at a time."""
+    """The modules that programs of this process have imported from their folders. Called by one thread at a time."""
 
     def __init__(self, links: Path) -> None:
         self._links = links
         self._never = {MAIN, *(name for name in sys.modules if "." not in name)}
-        """Those of Kaspar and Spark among them, wherever they are."""
+        """Modules that are never linked: imported before any program ran, such as Kaspar's and Spark's."""
         self._known: dict[str, Path] = {}
         self._imported: dict[Path, tuple[int, int]] = {}
-        """Files, with their time and size when they were imported."""
+        """Files, with their modification time and size when they were imported."""
         for link in links.iterdir():
             link.unlink()
 
     def check(self, folder: Path) -> None:
-        """Before a program of this folder runs."""
+        """Check the modules of a folder before one of its programs runs. Raises ModulesChanged, or KasparError if a
+        name is already used by another folder's module."""
         for name, place in self._known.items():
             if place.parent != folder and _has_module(folder, name):
                 raise KasparError(
@@ -48,7 +49,7 @@ class ModulesBeside:
                 raise ModulesChanged(f"{file} has changed")
 
     def publish(self, folder: Path) -> None:
-        """After a program of this folder has imported what it needs."""
+        """Link the modules that a program of this folder has imported, so that workers find them."""
         beside = {name: place for name, module in _top_level() if (place := _place(module, folder)) is not None}
         for name in beside.keys() - self._never - self._known.keys():
             self._known[name] = beside[name]
@@ -67,7 +68,7 @@ def _top_level() -> list[tuple[str, ModuleType]]:
 
 
 def _place(module: ModuleType, folder: Path) -> Path | None:
-    """The file of a module, or the folder of a package, directly in this folder."""
+    """The file of a module, or the folder of a package, if it is directly in this folder."""
     file = getattr(module, "__file__", None)
     if not isinstance(file, str):
         return None

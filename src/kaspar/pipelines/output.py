@@ -1,4 +1,4 @@
-"""What programs of a host print goes to the logs of their pipelines; what else the process prints, to its own."""
+"""Routes the output of a host's programs to the logs of their pipelines, and all other output to the host's log."""
 
 import datetime
 import io
@@ -11,7 +11,7 @@ _LOG: ContextVar[TextIO | None] = ContextVar("kaspar_pipelines_log", default=Non
 
 
 class RoutedOutput(io.TextIOBase):
-    """Writes to the log of the thread that prints, or else to `default`."""
+    """Writes to the log of the printing thread's pipeline, or else to `default`."""
 
     def __init__(self, default: TextIO) -> None:
         self._default = default
@@ -30,13 +30,13 @@ class RoutedOutput(io.TextIOBase):
 
 
 def route_output() -> None:
-    """For all that this process prints from now on."""
+    """Route everything that this process prints from now on."""
     sys.stdout = RoutedOutput(sys.stdout)
     sys.stderr = RoutedOutput(sys.stderr)
 
 
 class PipelineLog:
-    """The log of one pipeline. What the calling thread prints goes there from now on."""
+    """The log of one pipeline. Creating it routes the calling thread's output there."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("a", buffering=1, errors="backslashreplace")

@@ -1,7 +1,7 @@
-"""What a pipeline is: the seam between what runs pipelines and what they do.
+"""The interface between pipelines and the code that runs them.
 
-A pipeline is one or more Spark streaming queries that start and stop together. What runs it (`runner`) starts it with a
-session, waits, starts it again when a query has failed, and stops it; it knows nothing of what the queries do.
+A pipeline is one or more Spark streaming queries that start and stop together. The `runner` starts it with a session,
+waits, restarts it when a query has failed, and stops it. It does not depend on what the queries do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,54 +18,55 @@ STOP_TIMEOUT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """What a pipeline reports of itself; None where it does not know. Rates and times are of its last micro-batch, of
-    several queries the sum of the rates and the longest time."""
+    """The progress that a pipeline reports; None for values that it does not know. Rates and times are those of its
+    last micro-batch; for several queries, the sum of the rates and the longest time."""
 
     batches: int | None = None
     rows: int | None = None
-    """Read since it started."""
+    """Rows read since the pipeline started."""
     written: int | None = None
-    """Records that it has written to topics since it started."""
+    """Records written to topics since the pipeline started."""
     dropped: Mapping[str, int] | None = None
-    """Records that it has not processed since it started, by reason."""
+    """Records not processed since the pipeline started, by reason."""
     input_rows_per_second: float | None = None
     processed_rows_per_second: float | None = None
     lag: int | None = None
-    """Records beyond the last micro-batch, of all source partitions."""
+    """The number of records after the last micro-batch in all source partitions."""
     batch_ms: int | None = None
     state_rows: int | None = None
     state_bytes: int | None = None
     stream_time_ms: int | None = None
-    """The event time that it has reached, in milliseconds since 1970: stream time, or Spark's watermark."""
+    """The event time that the pipeline has reached, in milliseconds since 1970: stream time, or Spark's watermark."""
 
 
 class Pipeline(Protocol):
-    """Called by one thread at a time, except `queries`, `describe` and `progress`, which any thread may call."""
+    """Called by one thread at a time, except for `queries`, `describe` and `progress`, which any thread may call."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def queries(self) -> "Sequence[StreamingQuery]":
-        """Those of the last start, also when they have ended."""
+        """The queries of the last start, including those that have ended."""
         ...
 
     def start(self, session: "SparkSession") -> None:
         """Start the queries. Called again after a failure, when all queries of the last start have ended. The session
-        may be shared with other pipelines: settings of one's own belong into `session.newSession()`."""
+        may be shared with other pipelines: a pipeline's own settings belong in `session.newSession()`."""
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for this long; True as soon as all queries have ended by themselves. Raises if one has failed."""
+        """Wait up to the timeout. Returns True as soon as all queries have ended by themselves, raises if one has
+        failed."""
         ...
 
     def stop(self, timeout_s: float) -> None:
-        """Let running micro-batches finish, and end the queries, within this time. What still runs when it returns is
-        interrupted. Some or all queries may already have failed, or may never have started."""
+        """Let running micro-batches finish and end the queries, within the timeout. The caller interrupts queries that
+        are still running afterwards. Some or all queries may already have failed, or may never have started."""
         ...
 
     def describe(self) -> str:
-        """What it does, as text of one or more lines, for `kaspar pipeline describe`."""
+        """A description in one or more lines, for `kaspar pipeline describe`."""
         ...
 
     def progress(self) -> PipelineProgress: ...

@@ -1,8 +1,8 @@
 """Executes programs as `__main__`, each in a thread of one process.
 
-sys.argv, sys.path and `__main__` belong to the process. So a program has them to itself, in a turn that lasts until it
-hands over its pipeline; the next program waits for that. Functions of `__main__` are pickled by value: workers need not
-find the program.
+sys.argv, sys.path and `__main__` belong to the process. A program therefore has exclusive use of them, for a turn that
+lasts until it calls run() with its pipeline; the next program waits for that. Functions of `__main__` are pickled by
+value: workers need not find the program.
 """
 
 import sys
@@ -21,7 +21,7 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 def check_program(program: Path) -> None:
-    """Raises KasparError if it cannot even be compiled."""
+    """Raises KasparError if the program cannot be read or compiled."""
     _compiled(program)
 
 
@@ -37,21 +37,21 @@ def _compiled(program: Path) -> CodeType:
 
 
 class Loader:
-    """Gives turns, one at a time."""
+    """Executes programs, one turn at a time."""
 
     def __init__(self, modules: ModulesBeside, *, longest_turn_s: float = LONGEST_TURN_S) -> None:
         self._modules = modules
         self._longest_turn_s = longest_turn_s
         self._turn = threading.Lock()
         self._owner: int | None = None
-        """The thread that has the turn."""
+        """The id of the thread that has the turn."""
         self._program = Path()
         self._own_argv = sys.argv
         self._own_main = sys.modules[MAIN]
 
     def execute(self, program: Path, arguments: Sequence[str], stop: threading.Event) -> None:
-        """Run a program from its first line to its last, in this thread. Returns at once if `stop` is set before it has
-        its turn. Raises what the program raises."""
+        """Run a program in this thread. Returns without running it if `stop` is set while it waits for its turn. Raises
+        what the program raises."""
         code = _compiled(program)
         if not self._wait_for_turn(stop):
             return
@@ -68,12 +68,12 @@ class Loader:
             self.end_turn()
 
     def end_turn(self) -> None:
-        """Of the calling thread, if it has it."""
+        """End the turn of the calling thread, if it has one."""
         if self._owner != threading.get_ident():
             return
         try:
             folder = str(self._program.parent)
-            if folder in sys.path:  # at the end of it, for what the program imports later
+            if folder in sys.path:  # moved to the end, for later imports of the program
                 sys.path.remove(folder)
             sys.path.append(folder)
             sys.argv, sys.modules[MAIN] = self._own_argv, self._own_main

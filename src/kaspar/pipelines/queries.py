@@ -1,4 +1,4 @@
-"""A pipeline of plain Spark queries, and what other pipelines can use of it: waiting, stopping and progress."""
+"""A pipeline of plain Spark queries; its functions for waiting, stopping and progress can be used by others."""
 
 import datetime
 import json
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _PAUSE_S: Final = 0.02
-_SHORTEST_WAIT_S: Final = 0.001  # Spark refuses 0
+_SHORTEST_WAIT_S: Final = 0.001  # Spark rejects 0
 
 
 class QueryPipeline:
-    """Queries that a function starts.
+    """A pipeline whose queries are started by a function.
 
     def start(session: SparkSession) -> StreamingQuery: ...
 
@@ -54,7 +54,7 @@ class QueryPipeline:
 
 
 def wait_for(queries: "Sequence[StreamingQuery]", timeout_s: float) -> bool:
-    """Whether all of them have ended by themselves within this time. Raises the exception of one that has failed."""
+    """Wait until all queries have ended by themselves; False on timeout. Raises the exception of a failed query."""
     until = time.monotonic() + timeout_s
     while True:
         running = [query for query in queries if query.isActive]
@@ -67,14 +67,14 @@ def wait_for(queries: "Sequence[StreamingQuery]", timeout_s: float) -> bool:
         left_s = until - time.monotonic()
         if left_s <= 0:
             return False
-        # Of several, one that fails meanwhile is noticed at the end of this wait.
+        # If another query fails meanwhile, that is noticed at the end of this wait.
         running[0].awaitTermination(max(left_s, _SHORTEST_WAIT_S))  # type: ignore[arg-type]  # it takes fractions
 
 
 def stop_between_batches(queries: "Sequence[StreamingQuery]", timeout_s: float) -> None:
-    """Stop each query when it has no micro-batch or has just completed one: stop() interrupts a running one. If the
-    next one has then already begun, it is interrupted there. Leaves queries that have not reached such a moment in
-    time."""
+    """Stop each query when no micro-batch is running or one has just completed, because stop() interrupts a running
+    one. If the next micro-batch has already begun by then, it is interrupted. Queries that do not reach such a moment
+    within the timeout are left running."""
     until = time.monotonic() + timeout_s
     waiting = [(query, _last_batch(query)) for query in queries if query.isActive]
     while waiting and time.monotonic() < until:
@@ -95,13 +95,13 @@ def _last_batch(query: "StreamingQuery") -> int | None:
 
 
 def progress_of(queries: "Sequence[StreamingQuery]") -> PipelineProgress:
-    """From the last progress of each query."""
+    """The progress of a pipeline from the last progress of each of its queries."""
     known = [progress for query in queries if (progress := query.lastProgress) is not None]
     return summed([json.loads(progress.json) for progress in known])
 
 
 def summed(events: Sequence[Mapping[str, Any]]) -> PipelineProgress:
-    """The progress of a pipeline from the JSON of one StreamingQueryProgress for each of its queries."""
+    """The progress of a pipeline from one StreamingQueryProgress, as JSON, for each of its queries."""
     reports = [BatchReport.of(event) for event in events]
     if not reports:
         return PipelineProgress()

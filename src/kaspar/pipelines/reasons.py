@@ -14,8 +14,7 @@ _TERMINATED: Final = re.compile(r"^\[\w+\] Query .*? terminated with exception: 
 
 
 def reason_of(error: BaseException) -> str:
-    """The text of our own errors; of an exception in a Python function that Spark ran, that exception; or else the
-    first line."""
+    """The text of our own errors; the exception of a Python function that failed in Spark; otherwise the first line."""
     text = _text_of(error)
     if isinstance(error, KasparError):
         reason = text
@@ -24,21 +23,21 @@ def reason_of(error: BaseException) -> str:
     else:
         first = text.strip().partition("\n")[0]
         reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    reason = _UNPRINTABLE.sub(" ", reason).strip()  # it may quote a record, and is printed on terminals
+    reason = _UNPRINTABLE.sub(" ", reason).strip()  # it may quote a record, and is printed to terminals
     return reason if len(reason) <= LONGEST else reason[: LONGEST - 3] + "..."
 
 
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # PySpark asks the JVM for it, which may have ended
+    except Exception:  # PySpark reads the text from the JVM, which may have ended
         return ""
 
 
 def _in_spark(text: str) -> str:
     message = message_in(text)
     if message not in text.strip().partition("\n")[0]:
-        return message  # one of our own errors, from deeper in the text
+        return message  # one of our own errors, from further down in the text
     if _TRACEBACK in text and (raised := _PYTHON_ERROR.findall(text[text.rindex(_TRACEBACK) :])):
         kind, sentence = raised[0]
         return f"{kind}: {sentence}"

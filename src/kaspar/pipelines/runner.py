@@ -1,9 +1,9 @@
-"""Runs one pipeline until it is stopped or has finished. The same loop runs it in a host and by itself.
+"""Runs one pipeline until it is stopped or has finished. A host and a standalone program use the same loop.
 
-- An error of the first start is the caller's: the program is wrong, or what it needs is missing.
-- After that, a query that fails is started again, with all others of the pipeline, after a while that grows if it fails
-  soon again.
-- A stop lets the micro-batch finish, within a limit; what then still runs is interrupted.
+- An error of the first start is raised to the caller: the program is wrong, or something that it needs is missing.
+- After that, when a query fails, all queries of the pipeline are restarted, after a delay that grows while they keep
+  failing soon.
+- A stop lets the micro-batch finish, within a time limit; queries that are still running then are interrupted.
 """
 
 import threading
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 LOOK_EVERY_S: Final = 0.2
-"""How often a running pipeline looks whether it has to stop."""
+"""How often a running pipeline checks for a stop request."""
 
 
 class SessionLost(KasparError):
-    """The Spark session has ended under its pipelines: starting a query again would not help."""
+    """The Spark session has ended: restarting a query would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """RUNNING, or RESTARTING with the reason and the time until the next start."""
+    """The new state: RUNNING, or RESTARTING with the reason and the delay until the next start."""
 
     state: State
     reason: str | None = None
@@ -53,8 +53,8 @@ class PipelineRunner:
         now: Callable[[], float] = time.monotonic,
         pause: Callable[[threading.Event, float], object] = threading.Event.wait,
     ) -> None:
-        """`stop` is set, by any thread, to stop the pipeline. `lost` says how the session has ended, if it has. `pause`
-        waits for an event or until the time is over."""
+        """Any thread may set `stop` to stop the pipeline. `lost` returns how the session ended, if it has. `pause`
+        waits for an event with a timeout."""
         self._pipeline = pipeline
         self._stop = stop
         self._report = report
@@ -66,7 +66,7 @@ class PipelineRunner:
         self._started_at = 0.0
 
     def run(self, session: "SparkSession") -> None:
-        """Until the pipeline was stopped or has finished. Raises the error of its first start, or SessionLost."""
+        """Run until the pipeline was stopped or has finished. Raises the error of its first start, or SessionLost."""
         if self._stop.is_set():
             return
         try:
@@ -88,13 +88,13 @@ class PipelineRunner:
         self._report(Change(State.RUNNING))
 
     def _restart(self, session: "SparkSession", failure: Exception) -> None:
-        """Until it runs again, or has to stop."""
+        """Retry until the pipeline runs again or has to stop."""
         error: Exception | None = failure
         while error is not None:
             delay_s = self._back_off.next_delay_s(lived_s=self._now() - self._started_at)
             lost = self._lost()
             if lost is not None:
-                raise SessionLost(lost) from None  # the text of `error` is in the JVM, which is gone
+                raise SessionLost(lost) from None  # the text of `error` is in the JVM, which has ended
             self._end_queries()
             self._report(Change(State.RESTARTING, reason_of(error), delay_s))
             self._pause(self._stop, delay_s)
@@ -105,7 +105,7 @@ class PipelineRunner:
     def _start_again(self, session: "SparkSession") -> Exception | None:
         try:
             self._start(session)
-        except Exception as error:  # what it needs may come back, whatever it is
+        except Exception as error:  # whatever is missing may become available again
             return error
         return None
 

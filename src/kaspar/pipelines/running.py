@@ -1,4 +1,4 @@
-"""Runs a pipeline where the program is: in a host, if one executes it, or else by itself."""
+"""Runs a program's pipeline: in the host that executes the program, or else standalone."""
 
 from collections.abc import Mapping
 
@@ -15,12 +15,12 @@ def run(
     config: Mapping[str, str] | None = None,
     metrics: str | None = None,
 ) -> None:
-    """Run a pipeline until it is stopped or has finished. What fails after the start is started again.
+    """Run a pipeline until it is stopped or has finished. Queries that fail after the start are restarted.
 
-    Under `kaspar pipeline run`, the supervisor's session is used, and the supervisor stops it. Otherwise a session is
-    made (`master`: a Spark master, or else the variable KASPAR_SPARK_MASTER, or all cores of this machine; `config`:
-    Spark's settings), SIGINT and SIGTERM stop the pipeline after its micro-batch, a second SIGINT at once, and
-    `metrics` is host:port of a page for Prometheus.
+    Under `kaspar pipeline run`, the supervisor's session is used, and the supervisor stops the pipeline. Otherwise a
+    session is created (`master`: a Spark master, by default the variable KASPAR_SPARK_MASTER, or else all cores of this
+    machine; `config`: Spark's settings), SIGINT and SIGTERM stop the pipeline after its micro-batch, a second SIGINT
+    stops it at once, and `metrics` is host:port of a page for Prometheus.
     """
     host = HOST.get()
     if host is not None:

@@ -15,7 +15,7 @@ MASTER_VARIABLE: Final = "KASPAR_SPARK_MASTER"
 
 
 def let_workers_import_from(folder: Path) -> None:
-    """For workers on this machine, of a session that this process will create."""
+    """Let the workers on this machine, of a session that this process creates later, import modules from a folder."""
     earlier = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([earlier] if earlier else [])])
 

@@ -1,4 +1,4 @@
-"""Runs a pipeline in a program of its own: `python app.py`, or under spark-submit."""
+"""Runs a pipeline without a supervisor: `python app.py`, or under spark-submit."""
 
 import contextlib
 import os
@@ -40,13 +40,13 @@ class Figures:
     def status(self) -> PipelineStatus:
         progress = PipelineProgress()
         if self._status.state is State.RUNNING:
-            with contextlib.suppress(Exception):  # a query that is just ending
+            with contextlib.suppress(Exception):  # the query is just ending
                 progress = self._pipeline.progress()
         return replace(self._status, progress=progress)
 
 
 def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = None, out: TextIO | None = None) -> None:
-    """Make a session, run the pipeline until SIGINT or SIGTERM, and end the session."""
+    """Create a session, run the pipeline until SIGINT or SIGTERM, and end the session."""
     from pyspark import SparkContext
 
     from kaspar.pipelines.jvm import Jvm, stopped_by_signals_to_jvm
@@ -59,7 +59,7 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     page = None if metrics is None else metrics_page(metrics, lambda: [figures.status()])
     stop = threading.Event()
     waits = f"{pipeline.name}: stopping as soon as Spark has started. Press Ctrl-C again to stop at once."
-    # A start that is interrupted would leave tracebacks of Python and of Java.
+    # A signal does not interrupt the start, which would print tracebacks of Python and of Java.
     with _stopped_by_signals(stop, lambda: print(waits, file=out or sys.stderr, flush=True)):
         session = new_session(pipeline.name, plan)
     jvm = Jvm(session)
@@ -75,12 +75,13 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     finally:
         if page is not None:
             page.stop()
-    if not had_session:  # not after an error: PySpark asks the JVM for its text
+    if not had_session:  # not after an error: PySpark reads its text from the JVM
         end(session)
 
 
 def _let_workers_import_modules_beside_the_program() -> None:
-    """As the program does. Not for `python -m`, where both find them in the working folder."""
+    """Let workers import modules from the program's folder, as the program does. Not needed for `python -m`, where both
+    find them in the working folder."""
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     if file is not None and getattr(main, "__spec__", None) is None:
@@ -89,13 +90,14 @@ def _let_workers_import_modules_beside_the_program() -> None:
 
 @contextlib.contextmanager
 def _stopped_by_signals(stop: threading.Event, say: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Only the main thread can handle signals: in another one, the program itself ends the pipeline."""
+    """Set `stop` on SIGINT and SIGTERM. Only the main thread can handle signals: in another thread this does nothing,
+    and the program itself ends the pipeline."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def look() -> None:
-        # Not in the handler, which may interrupt the main thread while that holds the event's lock.
+        # Not in the signal handler, which may interrupt the main thread while that holds the event's lock.
         if signals.stop_requested and not stop.is_set():
             stop.set()
             say()
@@ -109,7 +111,7 @@ def _stopped_by_signals(stop: threading.Event, say: Callable[[], None] = lambda:
 
 @contextlib.contextmanager
 def _shown(figures: Figures, out: TextIO) -> Iterator[None]:
-    """On a terminal a line that is updated in place; elsewhere a line for each change."""
+    """Show the status periodically: on a terminal in a line that is updated in place, otherwise a line per change."""
     display = Display(out)
     with _repeated(lambda: display.show([figures.status()]), _SHOW_EVERY_S):
         yield
@@ -117,7 +119,7 @@ def _shown(figures: Figures, out: TextIO) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _repeated(action: Callable[[], None], every_s: float) -> Iterator[None]:
-    """Call this again and again, in a thread."""
+    """Call `action` periodically in a thread."""
     ended = threading.Event()
 
     def repeat() -> None:

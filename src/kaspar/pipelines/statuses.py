@@ -1,4 +1,4 @@
-"""The states of a pipeline, and what is reported of it. Plain values: they cross the control socket as JSON."""
+"""The state of a pipeline and other reported values: plain data that is sent as JSON on the control socket."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,11 +10,11 @@ class State(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     RESTARTING = "restarting"
-    """A query has failed, or the host has ended; it is started again after a while."""
+    """A query has failed or the host has ended; the pipeline restarts after a delay."""
     FAILED = "failed"
-    """Its program raised an exception before its queries ran. The program is tried again after a while."""
+    """Its program raised an exception before its queries ran; the program is executed again after a delay."""
     STOPPED = "stopped"
-    """By a user, until a user starts it."""
+    """A user has stopped it; it stays stopped until a user starts it."""
     FINISHED = "finished"
     """Its program has returned."""
     INTERRUPTED = "interrupted"
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """`restarts` counts automatic restarts since a user started it. `reason` is that of the last failure."""
+    """`restarts` counts automatic restarts since a user started the pipeline. `reason` is that of the last failure."""
 
     name: str
     state: State
@@ -36,7 +36,7 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """A Spark query of a pipeline. `doing` is Spark's own description of what it does at the moment."""
+    """A Spark query of a pipeline. `doing` is Spark's own description of its current activity."""
 
     name: str
     id: str

@@ -1,7 +1,7 @@
-"""The supervisor: runs the host of a folder until it is asked to stop, and starts it again when it ends by itself.
+"""The supervisor: runs the host of a folder until it receives a signal, and restarts the host if it ends by itself.
 
-It imports nothing of Spark, so that it is small, and survives what a JVM or a program may do to the host. It holds no
-state: after its own end, the next supervisor finds everything in the folder.
+It does not import Spark, so it is small and survives what a JVM or a program may do to the host. It holds no state:
+after its own end, the next supervisor finds everything in the folder.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from kaspar.supervisor.signals import Signals
 _LOOK_EVERY_S: Final = 0.5
 _ASK_TIMEOUT_S: Final = 2.0
 _STOP_HOST_S: Final = STOP_TIMEOUT_S + 20.0
-"""How long a host may take to stop all pipelines and its session."""
+"""The time limit for a host to stop all pipelines and its session."""
 
 
 class Output(Protocol):
@@ -39,8 +39,8 @@ class Output(Protocol):
 
 
 def end_leftovers(folder: Folder) -> None:
-    """Wait for the host and the JVM of a supervisor that was killed: they end with it, after their micro-batches. Two
-    hosts must not run the same pipelines."""
+    """End the host and the JVM of a supervisor that was killed: they normally end with it, after their micro-batches.
+    Two hosts must not run the same pipelines."""
     earlier = folder.host()
     if earlier is not None:
         end_all([earlier.process])
@@ -63,11 +63,11 @@ class Supervisor:
         self._recorded: RunningSupervisor | None = None
         self._finished_before: set[str] = set()
         self.statuses: Sequence[PipelineStatus] = ()
-        """Of the last look, for the metrics page."""
+        """The statuses that the host reported last, for the metrics page."""
 
     def run(self) -> int:
-        """The exit code, when it was asked to stop or all programs have finished. Raises KasparError with a sentence if
-        the host does not start."""
+        """Run until a signal, or until all programs have finished. Returns the exit code. Raises KasparError if the
+        host does not start."""
         with Signals() as signals:
             try:
                 self._finished_before = finished_pipelines(self._folder)
@@ -122,14 +122,14 @@ class Supervisor:
         )
 
     def _problem(self, how: str) -> str:
-        """Why the host has ended: its last words, if these are a sentence for people."""
+        """Why the host ended: the error message that it printed last, if any."""
         words = self._host.last_problem() or ""
         return words.removeprefix("kaspar: ") if words.startswith("kaspar: ") else f"the host {how}"
 
     def _start_again(self, now: float) -> None:
         try:
             self._start()
-        except KasparError as problem:  # no more processes, or no space for its log: that may pass
+        except KasparError as problem:  # no more processes, or no space for its log: may be temporary
             delay_s = self._back_off.next_delay_s(lived_s=0.0)
             self._starts_at = now + delay_s
             self._output.say(f"The host cannot be started; retrying in {delay_s:g} s: {problem}")
@@ -151,7 +151,7 @@ class Supervisor:
         """Whether nothing is left to run, and something has finished since the start."""
         finished = {status.name for status in self.statuses if status.state is State.FINISHED}
         left = {status.name for status in self.statuses if status.state not in (State.FINISHED, State.STOPPED)}
-        self._finished_before -= left  # somebody has started them again
+        self._finished_before -= left  # a user has started them again
         return not left and bool(finished - self._finished_before)
 
     # -- its end -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Kafka Streams' way of thinking, in Python, on Spark.
+"""Kafka Streams in Python, on Spark.
 
     from kaspar.streams import KafkaStreams, StreamsBuilder
 
@@ -7,14 +7,14 @@
     words.group_by(lambda key, word: word).count("counts").to_stream().to("word-counts")
     KafkaStreams(builder.build(), {"application.id": "word-count", "bootstrap.servers": "localhost:9092"}).run()
 
-serdes/      how keys and values become bytes
-stores/      state: ordered maps of bytes, typed stores over them, their state on disk
-topology/    the graph of a program, and how records pass through it
-operators/   what the steps of the graph do
-dsl/         what a program calls to build its graph
-running/     the graph on Spark
+serdes/      conversion of keys and values to bytes
+stores/      state stores: ordered maps of bytes, typed stores over them, their state on disk
+topology/    the graph of a program, and its execution
+operators/   the processing steps of the graph
+dsl/         the API that a program calls to build its graph
+running/     execution of the graph on Spark
 
-Spark's workers import this package for every task: it loads nothing until a name is used.
+Spark's workers import this package for every task, so it loads nothing until a name is used.
 """
 
 from importlib import import_module

@@ -7,25 +7,26 @@ from kaspar.serialization.errors import RegistryUnavailable
 
 
 class StreamsError(KasparError):
-    """What a streams program cannot do, with the reason."""
+    """An error of a streams program, with the reason."""
 
 
 class TopologyError(StreamsError):
-    """A topology that cannot be, refused when it is built."""
+    """An invalid topology, rejected when it is built."""
 
 
 class ProcessingError(StreamsError):
-    """A function of the program raised an exception for a record, and the program's settings say that it stops then."""
+    """A function of the program raised an exception for a record, and the settings of the program make this fatal."""
 
 
 class RecordTooLarge(StreamsError):
-    """A record that the producer would refuse."""
+    """A record that is larger than the producer accepts."""
 
 
 def described(problem: Exception) -> str:
-    """What a function of the program raised."""
+    """The text of an exception that a function of the program raised."""
     return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
 
 
 NEVER_SKIPPED: Final = (ProcessingError, RegistryUnavailable)
-"""What stops a program whatever its exception handlers are: a registry that is away says nothing about a record."""
+"""Errors that stop a program whatever its exception handlers are. An unavailable registry does not mean that the record
+is bad."""

@@ -2,7 +2,7 @@
 
     KafkaStreams(builder.build(), {"application.id": "word-count", "bootstrap.servers": "localhost:9092"}).run()
 
-Importing this module loads nothing of Spark.
+Importing this module does not load Spark.
 """
 
 import enum
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from kaspar.streams.running.local_stores import LocalStore
 
 _MASTER: Final = "local[*,4]"
-"""All cores of this machine, and as on a cluster a task may fail three times before its batch does."""
+"""All cores of this machine. As on a cluster, a task may fail three times before its batch fails."""
 _CLOSE_TIMEOUT_S: Final = 60.0
 
 
 class State(enum.Enum):
-    """As Kafka's KafkaStreams.State, as far as it applies here."""
+    """The states of Kafka's KafkaStreams.State that apply here."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -37,7 +37,7 @@ class State(enum.Enum):
 
 
 class KafkaStreams:
-    """A program: a topology with its settings, which have Kafka's names (kaspar.streams.running.config)."""
+    """A program: a topology with its settings, which have Kafka's names (see kaspar.streams.running.config)."""
 
     def __init__(self, topology: Topology, config: Mapping[str, Any]) -> None:
         """Raises InvalidSetting."""
@@ -48,11 +48,11 @@ class KafkaStreams:
         self.config = StreamsConfig.of(config)
         self.pipeline = StreamsPipeline(topology, self.config)
         self.problem: str | None = None
-        """Why it was started again, or has ended."""
+        """Why the program was restarted or has ended."""
         self.state_port: int | None = None
-        """Where the contents of the stores are served, while it runs."""
+        """The port at which the contents of the stores are served while the program is running."""
         self.metrics_port: int | None = None
-        """Where the metrics are served, while what start() has started runs."""
+        """The port at which the metrics are served, if start() was used, while the program is running."""
         self._state = State.CREATED
         self._stop = threading.Event()
         self._started = threading.Event()
@@ -64,13 +64,13 @@ class KafkaStreams:
         return self._state
 
     def run(self) -> None:
-        """Run until SIGINT or SIGTERM, or until the supervisor stops it (kaspar pipeline). A batch that has begun is
-        finished. What fails after the start is started again."""
+        """Run until SIGINT or SIGTERM, or until the supervisor stops the program (kaspar pipeline). A running batch is
+        finished. Queries that fail after the start are restarted."""
         from kaspar.pipelines import run
 
         try:
             self.pipeline.check()
-        except KeyboardInterrupt:  # Ctrl-C while it waits for a broker ends it as later
+        except KeyboardInterrupt:  # Ctrl-C while it waits for a broker ends it too
             return
         with self._page():
             run(
@@ -91,7 +91,7 @@ class KafkaStreams:
             raise self._failure
 
     def close(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> bool:
-        """Stop what start() has started, after its batch. Returns whether it has ended within the time."""
+        """Stop a program that start() has started, after its current batch. Returns whether it ended in time."""
         self._stop.set()
         if self._thread is None:
             return True
@@ -99,11 +99,11 @@ class KafkaStreams:
         return not self._thread.is_alive()
 
     def metrics(self) -> "PipelineProgress":
-        """Rates, lag, the size of the state and the stream time, as the last batches have left them."""
+        """Rates, lag, the size of the state and the stream time after the last batches."""
         return self.pipeline.progress()
 
     def store(self, name: str) -> "LocalStore":
-        """A store of the running program, to be read: as the last published batch has left it."""
+        """A store of the running program, for reading: its contents after the last published batch."""
         stores = self.pipeline.stores()
         if name not in stores:
             known = ", ".join(sorted(stores)) or "none, because the program has not been started"
@@ -127,7 +127,7 @@ class KafkaStreams:
 
     @contextmanager
     def _page(self) -> Iterator[None]:
-        """Serves the contents of the stores, if the settings say where."""
+        """Serve the contents of the stores, if the settings contain an address."""
         if self.config.listener is None:
             yield
             return
@@ -145,7 +145,7 @@ class KafkaStreams:
 
     @contextmanager
     def _metrics(self, figures: "Figures") -> Iterator[None]:
-        """Serves the metrics, if the settings say where. For run() the pipeline's runner does that."""
+        """Serve the metrics, if the settings contain an address. For run(), kaspar.pipelines does that."""
         if self.config.metrics_listener is None:
             yield
             return

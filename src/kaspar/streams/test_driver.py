@@ -1,4 +1,4 @@
-"""Runs a topology on given records, without a broker and without Spark (Kafka's TopologyTestDriver).
+"""Runs a topology on test records, without a broker and without Spark (Kafka's TopologyTestDriver).
 
     with TopologyTestDriver(builder.build()) as driver:
         lines = driver.create_input_topic("lines")
@@ -6,8 +6,8 @@
         lines.pipe_input("key", "hello world")
         assert counts.read_key_values_to_map() == {"hello": 1, "world": 1}
 
-Every record is processed at once, with all that follows from it, as one partition. Results are those of a program in
-which each record is a micro-batch of its own: every update is emitted.
+All topics have one partition. Each record and all records that result from it are processed at once. The output is that
+of a program in which each record is its own micro-batch: every update is emitted.
 """
 
 import itertools
@@ -33,14 +33,14 @@ _DEFAULTS = {"application.id": "test", "bootstrap.servers": "test:0"}
 
 class TopologyTestDriver:
     def __init__(self, topology: Topology, config: Mapping[str, Any] | None = None, *, wall_clock_ms: int = 0) -> None:
-        """`config`: as for KafkaStreams, as far as it matters here; `wall_clock_ms`: what the program's clock shows."""
+        """`config`: the settings of KafkaStreams that matter here; `wall_clock_ms`: the initial wall-clock time."""
         self.settings: TaskSettings = StreamsConfig.of({**_DEFAULTS, **(config or {})}).task_settings
         self.wall_clock_ms = wall_clock_ms
         self._written: dict[str, deque[Output]] = {}
         self._sequence: list[tuple[str, Output]] = []
         self._offsets: Counter[str] = Counter()
         self._waiting: dict[str, deque[tuple[int, Output]]] = {}
-        """By topic: records that are not processed yet, each with the number of its arrival."""
+        """The records that are not processed yet, by topic, each with its arrival number."""
         self._arrivals = itertools.count()
         self._global_tables = {topic: table for table in topology.global_tables for topic in table.source.topics}
         self._global_stores = open_stores(
@@ -64,7 +64,7 @@ class TopologyTestDriver:
         start_timestamp: int = 0,
         auto_advance: Duration = 0,
     ) -> "TestInputTopic":
-        """`auto_advance`: how much later each record is than the one before it, if it has no timestamp of its own."""
+        """`auto_advance`: the time by which the timestamp advances with each record that is piped without one."""
         return TestInputTopic(
             self, topic, key_serde, value_serde, start_timestamp, milliseconds(auto_advance, "auto_advance")
         )
@@ -82,19 +82,19 @@ class TopologyTestDriver:
         timestamp: int = 0,
         headers: Headers | None = None,
     ) -> None:
-        """Process a record of bytes, and everything that it leads to."""
+        """Process a serialized record, and all records that result from it."""
         self._enqueue(topic, (key, value, timestamp, headers, None))
         self._drain()
 
     @property
     def produced(self) -> list[tuple[str, Output]]:
-        """All records that the topology has written, in order, those of internal topics included."""
+        """All records that the topology has written, in order, including those of internal topics."""
         return self._sequence
 
     # --- time and stores ----------------------------------------------------------------------------------------------
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
-        """Let time pass, and call what is scheduled by it."""
+        """Advance the wall-clock time, and call the punctuators that are due."""
         self.wall_clock_ms += milliseconds(duration, "The duration")
         for part in self._parts:
             part.task.context.wall_clock_ms = self.wall_clock_ms
@@ -102,7 +102,7 @@ class TopologyTestDriver:
         self._drain()
 
     def store(self, name: str) -> Any:
-        """A store of the topology, to read it and to put something into it."""
+        """A store of the topology, for reading and writing."""
         for stores in (self._global_stores, *(part.stores for part in self._parts)):
             if name in stores:
                 return stores[name]
@@ -110,7 +110,7 @@ class TopologyTestDriver:
 
     @property
     def dropped(self) -> Counter[str]:
-        """How many records were dropped, by reason."""
+        """The number of dropped records, by reason."""
         total: Counter[str] = Counter()
         for part in self._parts:
             total += part.task.context.dropped + part.map_side.context.dropped
@@ -119,7 +119,7 @@ class TopologyTestDriver:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def to(self, topic: str) -> Callable[[Output], object]:
-        """The topology writes here: the driver is its Outputs."""
+        """The function that writes records to a topic: the driver is the topology's Outputs."""
 
         def write(output: Output) -> None:
             self._sequence.append((topic, output))
@@ -136,7 +136,7 @@ class TopologyTestDriver:
         self._waiting.setdefault(topic, deque()).append((next(self._arrivals), output))
 
     def _next(self) -> tuple[str, Output]:
-        """The earliest of the first records of all topics, as a task of Kafka chooses it (PartitionGroup)."""
+        """The next record: the earliest of the first records of all topics, as in Kafka's PartitionGroup."""
 
         def time_and_arrival(topic: str) -> tuple[int, int]:
             arrival, (_, _, timestamp, _, _) = self._waiting[topic][0]
@@ -173,7 +173,7 @@ class TopologyTestDriver:
         table.put(self._global_stores[table.store.name], self.settings, topic, key, value, timestamp)
 
     def taken(self, topic: str) -> "deque[Output]":
-        """What was written to a topic and not read yet."""
+        """The records that were written to a topic and are not read yet."""
         return self._written.setdefault(topic, deque())
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""Windows of time: the keys of windowed results, and the definitions by which records are assigned to windows.
+"""Time windows: the keys of windowed results, and the definitions by which records are assigned to windows.
 
 Names and rules are those of Kafka Streams (TimeWindows, SlidingWindows, SessionWindows, JoinWindows). A duration is a
-number of milliseconds or a timedelta. A definition is immutable: `grace` and `advance_by` return another one.
+number of milliseconds or a timedelta. A definition is immutable: `grace` and `advance_by` return a new one.
 """
 
 import enum
@@ -17,7 +17,7 @@ Duration = int | timedelta
 
 
 class Window(NamedTuple):
-    """From `start` to `end` in milliseconds. The end is exclusive, but inclusive for sessions, sliding windows."""
+    """From `start` to `end` in milliseconds. The end is exclusive, except for sessions and sliding windows."""
 
     start: int
     end: int
@@ -34,13 +34,13 @@ class EmitStrategy(enum.Enum):
     """When the results of a windowed aggregate are emitted (KIP-825)."""
 
     ON_WINDOW_UPDATE = "on-window-update"
-    """Every update, so that a window has several results, the last of which is final."""
+    """Emit every update: a window has several results, the last of which is final."""
     ON_WINDOW_CLOSE = "on-window-close"
-    """One result for each window, when its grace period is over."""
+    """Emit one result for each window, when its grace period is over."""
 
 
 def milliseconds(duration: Duration, name: str) -> int:
-    """Raises TopologyError unless it is a duration of whole milliseconds that is not negative."""
+    """A duration in milliseconds. Raises TopologyError if it is negative, or neither a timedelta nor an integer."""
     duration_ms = _signed_milliseconds(duration, name)
     if duration_ms < 0:
         raise TopologyError(f"{name} must not be negative, but is {duration_ms} ms.")
@@ -81,11 +81,11 @@ class TimeWindows:
         return replace(self, advance_ms=advance_ms)
 
     def grace(self, grace: Duration) -> Self:
-        """How long after its end a window still accepts records, in stream time."""
+        """Set how long after its end, in stream time, a window still accepts records."""
         return replace(self, grace_ms=milliseconds(grace, "The grace period"))
 
     def windows_for(self, timestamp: int) -> Iterator[Window]:
-        """All windows that contain the timestamp, the earliest first."""
+        """All windows that contain the timestamp, in ascending order."""
         start = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         while start <= timestamp:
             yield Window(start, start + self.size_ms)
@@ -121,7 +121,7 @@ class SlidingWindows:
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Sessions of activity: records of a key belong together until nothing arrives for the inactivity gap."""
+    """Sessions: the records of a key belong to the same session until none arrives for the inactivity gap."""
 
     gap_ms: int
     grace_ms: int = 0
@@ -143,9 +143,9 @@ class SessionWindows:
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """How far apart the timestamps of two records may be to be joined: the other's is between `before_ms` before and
-    `after_ms` after that of this side. One of the two may be negative: with before(-5) the other one is at least 5 ms
-    later."""
+    """The maximum distance between the timestamps of two joined records: the other record is at most `before_ms`
+    earlier and at most `after_ms` later than this side's. One of the two may be negative: with before(-5), the other
+    record is at least 5 ms later."""
 
     before_ms: int
     after_ms: int

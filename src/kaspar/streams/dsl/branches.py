@@ -26,8 +26,8 @@ class BranchedKStream(Generic[Stream]):
         consumer: Callable[[Stream], object] | None = None,
         chain: Callable[[Stream], Stream] | None = None,
     ) -> Self:
-        """Records for which `predicate(key, value)` holds, and none before it. `chain` is applied to the branch;
-        `consumer` takes it, and then it is not among the results."""
+        """Add a branch for the records for which `predicate(key, value)` is the first predicate that holds. `chain` is
+        applied to the branch. A branch with a `consumer` is passed to it, and is not among the results."""
         self._add(predicate, name or str(len(self._node.predicates) + 1), consumer, chain)
         return self
 
@@ -38,12 +38,12 @@ class BranchedKStream(Generic[Stream]):
         consumer: Callable[[Stream], object] | None = None,
         chain: Callable[[Stream], Stream] | None = None,
     ) -> dict[str, Stream]:
-        """All other records. Returns the branches by their names."""
+        """Add a branch for all other records. Returns the branches by name."""
         self._add(lambda key, value: True, name or "0", consumer, chain)
         return self._branches
 
     def no_default_branch(self) -> dict[str, Stream]:
-        """Drop all other records. Returns the branches by their names."""
+        """Drop all other records. Returns the branches by name."""
         return self._branches
 
     def _add(

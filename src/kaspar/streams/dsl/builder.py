@@ -1,4 +1,4 @@
-"""StreamsBuilder: where a program begins."""
+"""StreamsBuilder: the entry point of the DSL."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,9 +27,9 @@ class StreamsBuilder:
         words.group_by(lambda key, word: word).count("counts").to_stream().to("word-counts")
         topology = builder.build()
 
-    Serdes say how bytes become keys and values; without them the program's defaults apply, which are text unless its
-    settings say otherwise. `timestamp_extractor` takes (key, value, timestamp of the record) and returns the event time
-    in milliseconds.
+    Serdes convert between bytes and keys or values; the default serdes are text, unless the program's settings contain
+    others. `timestamp_extractor` takes (key, value, timestamp of the record) and returns the event time in
+    milliseconds.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class StreamsBuilder:
         offset_reset: str | None = None,
         name: str | None = None,
     ) -> KStream:
-        """The records of one or several topics, or of all whose names match a pattern."""
+        """The records of one or several topics, or of all topics whose names match a pattern."""
         names = [topics] if isinstance(topics, str) else list(topics or ())
         if bool(names) is (pattern is not None):
             raise TopologyError("stream() needs either the names of topics or a pattern.")
@@ -76,7 +76,7 @@ class StreamsBuilder:
         offset_reset: str | None = None,
         name: str | None = None,
     ) -> KTable:
-        """A topic as a table: the last value of each key; a record without value deletes its key."""
+        """A topic as a table: the last value of each key. A record without a value deletes its key."""
         _check_reset(offset_reset)
         graph = self._graph
         spec = Materialized(store, key_serde, value_serde).key_value_store(graph, f"{topic}-")
@@ -111,7 +111,7 @@ class StreamsBuilder:
         timestamp_extractor: TimestampExtractor | None = None,
         name: str | None = None,
     ) -> GlobalKTable:
-        """A topic as a table that every task has as a whole: for joins by any key."""
+        """A topic as a table of which every task has a complete copy, for joins by any key."""
         graph = self._graph
         spec = Materialized(store, key_serde, value_serde).key_value_store(graph, f"{topic}-")
         if spec.name in graph.stores or spec.name in graph.global_tables:
@@ -127,23 +127,23 @@ class StreamsBuilder:
         return GlobalKTable(spec.name, topic)
 
     def add_state_store(self, store: StoreSpec) -> "StreamsBuilder":
-        """A store for process() and process_values(), which name it: see kaspar.streams.stores."""
+        """Add a store that process() and process_values() refer to by name. See kaspar.streams.stores."""
         self._graph.add_store(store)
         return self
 
     def changelog(
         self, store: str, config: Mapping[str, str] | None = None, *, enabled: bool = True
     ) -> "StreamsBuilder":
-        """How the changelog topic of a store is configured when it is created, or that the store has none
-        (withLoggingEnabled and withLoggingDisabled of Kafka's Materialized). Without one its content is lost with the
-        machine."""
+        """Set the configuration with which a store's changelog topic is created, or disable the changelog
+        (withLoggingEnabled and withLoggingDisabled of Kafka's Materialized). Without a changelog, the store's contents
+        are lost if the machine is lost."""
         if config and not enabled:
             raise TopologyError(f"The store {store} is to have no changelog, which therefore has no configuration.")
         self._changelogs[store] = enabled, dict(config or {})
         return self
 
     def build(self) -> Topology:
-        """The finished topology. Raises TopologyError if it cannot be run."""
+        """Build the topology. Raises TopologyError if it is invalid."""
         stores = self._graph.stores
         for name, (enabled, config) in self._changelogs.items():
             if name not in stores:

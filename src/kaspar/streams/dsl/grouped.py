@@ -1,4 +1,4 @@
-"""Grouped streams: count, reduce, aggregate; cogroups; and the same by windows."""
+"""Grouped streams: count, reduce, aggregate; cogroups; and the start of windowed aggregates."""
 
 from collections.abc import Callable
 from typing import Any, Self, overload
@@ -22,8 +22,8 @@ from kaspar.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 
 class KGroupedStream(Grouping[Table]):
-    """`store` names the store of a result, which is then queryable; its serdes are those of the grouping unless given.
-    A record without key or value belongs to no group."""
+    """A grouped stream. `store` names the store of a result, which makes it queryable; its default serdes are those of
+    the grouping. A record without a key or a value belongs to no group."""
 
     def count(
         self,
@@ -33,7 +33,7 @@ class KGroupedStream(Grouping[Table]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> Table:
-        """How many records each key has; written as a 64-bit integer unless `value_serde` says otherwise."""
+        """Count the records of each key. The default serde of the counts is a 64-bit integer."""
         given = Materialized(store, key_serde, value_serde or long())
         return self._aggregate(zero, count_one, given, name)
 
@@ -46,7 +46,7 @@ class KGroupedStream(Grouping[Table]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> Table:
-        """`reducer(aggregate, value)` for every value but the first of a key."""
+        """Apply `reducer(aggregate, value)` to every value of a key after the first."""
         given = Materialized(store, key_serde, value_serde).or_serdes(self.stream.key_serde, self.stream.value_serde)
         spec = given.key_value_store(self.graph, "KSTREAM-REDUCE-")
         step = self.graph.new_name("KSTREAM-REDUCE-", name)
@@ -62,11 +62,11 @@ class KGroupedStream(Grouping[Table]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> Table:
-        """`aggregator(key, value, aggregate)` for every record, starting from `initializer()`."""
+        """Apply `aggregator(key, value, aggregate)` to every record, starting with `initializer()`."""
         return self._aggregate(initializer, aggregator, Materialized(store, key_serde, value_serde), name)
 
     def cogroup(self, aggregator: Aggregator) -> "CogroupedKStream[Table]":
-        """Begin an aggregate over several grouped streams: see CogroupedKStream."""
+        """Start an aggregate of several grouped streams. See CogroupedKStream."""
         cogrouped: CogroupedKStream[Table] = CogroupedKStream()
         return cogrouped.cogroup(self, aggregator)
 
@@ -96,7 +96,7 @@ class KGroupedStream(Grouping[Table]):
 
 
 class CogroupedKStream(Cogrouping[Table]):
-    """Several grouped streams, each with its aggregator, that together make one aggregate:
+    """Several grouped streams, each with its aggregator, that are combined to one aggregate:
 
     clicks.cogroup(add_click).cogroup(orders, add_order).aggregate(dict, "totals", value_serde=serdes.json())
     """

@@ -15,8 +15,8 @@ from kaspar.streams.topology.graph import Graph
 
 
 class KGroupedTable(Generic[Table]):
-    """A table grouped by another key. Aggregates are given a function that undoes what a value has added, since a row
-    may change its group."""
+    """A table grouped by another key. Aggregates need a subtractor, which undoes the effect of a value, because a row
+    may move to another group."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KGroupedTable(Generic[Table]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> Table:
-        """`adder(aggregate, value)` and `subtractor(aggregate, value)`."""
+        """Apply `adder(aggregate, value)` to new values and `subtractor(aggregate, value)` to old ones."""
         given = Materialized(store, key_serde, value_serde).or_serdes(self._key_serde, self._value_serde)
         spec = given.key_value_store(self._graph, "KTABLE-REDUCE-")
         step = self._graph.new_name("KTABLE-REDUCE-", name)
@@ -74,7 +74,7 @@ class KGroupedTable(Generic[Table]):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> Table:
-        """`adder(key, value, aggregate)` and `subtractor(key, value, aggregate)`."""
+        """Apply `adder(key, value, aggregate)` to new values and `subtractor(key, value, aggregate)` to old ones."""
         given = Materialized(store, key_serde, value_serde).or_serdes(self._key_serde)
         spec = given.key_value_store(self._graph, "KTABLE-AGGREGATE-")
         step = self._graph.new_name("KTABLE-AGGREGATE-", name)

@@ -1,6 +1,6 @@
-"""Streams that are grouped by key: where the steps of their aggregates are attached.
+"""Base classes of grouped streams, which add the steps of aggregates to the graph.
 
-KGroupedStream and CogroupedKStream add to these the methods that a program calls.
+KGroupedStream and CogroupedKStream add the methods that a program calls.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Grouping(Generic[Table]):
         self._repartitioned: StreamHandle | None = None
 
     def attach(self, node: Node, store: str) -> None:
-        """Add a step that receives the grouped records. All steps of a grouping share one re-partitioning."""
+        """Add a step that receives the grouped records. All steps of a grouping share one repartitioning."""
         if self._repartitioned is None:
             self._repartitioned = self.stream.repartitioned(self.name or store, drop_null_keys=True)
         node.input_serdes = self.stream.key_serde, self.stream.value_serde
@@ -62,7 +62,7 @@ class Cogrouping(Generic[Table]):
         node_of: Callable[[str, Aggregator], TableNode],
         key_serde: Serde[Any] | None,
     ) -> Table:
-        """The table that all parts make together. `node_of` makes the step of a part from its name and aggregator."""
+        """The combined table of all parts. `node_of` creates the step of a part from its name and aggregator."""
         graph = self.graph
         merged = CogroupTable(graph.new_name("COGROUPKSTREAM-MERGE-", name), spec.name)
         nodes: list[TableNode] = []
@@ -78,7 +78,7 @@ class Cogrouping(Generic[Table]):
 
 
 class CogroupTable(TableNode, PassThrough):
-    """The changes that the aggregators of a cogroup make in their common store."""
+    """The table of a cogroup: the merged changes of its aggregators, which share one store."""
 
     def __init__(self, name: str, store: str) -> None:
         super().__init__(name)

@@ -1,7 +1,7 @@
-"""A stream or a table as the graph knows it: the node whose output it is, and the serdes of its keys and values.
+"""Base classes of streams and tables: the node whose output it is, and the serdes of its keys and values.
 
-KStream and KTable add to these the methods that a program calls. What builds steps works on handles, and returns the
-class that it was given.
+KStream and KTable add the methods that a program calls. Functions that build steps take handles, and return objects of
+the same class.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from kaspar.streams.topology.node import Node
 Stream = TypeVar("Stream", bound="StreamHandle")
 Table = TypeVar("Table")
 NewTable: TypeAlias = Callable[[Graph, TableNode, Serde[Any] | None, Serde[Any] | None], Table]
-"""KTable, for those below it."""
+"""The constructor of KTable, for modules that KTable's module imports."""
 
 
 class StreamHandle:
@@ -37,7 +37,8 @@ class StreamHandle:
         self.needs_repartition = needs_repartition
 
     def repartitioned(self, base_name: str, *, drop_null_keys: bool = False) -> Self:
-        """This stream with each record at the task of its key: itself, unless an operation has changed keys."""
+        """This stream with each record at the task of its key. It is repartitioned only if an operation has changed
+        keys."""
         if not self.needs_repartition:
             return self
         node = self.node
@@ -56,11 +57,11 @@ class StreamHandle:
         *,
         needs_repartition: bool = False,
     ) -> Self:
-        """The stream that another node of the same graph emits."""
+        """A stream of the records that another node of the same graph emits."""
         return type(self)(self.graph, node, key_serde, value_serde, needs_repartition=needs_repartition)
 
     def with_serdes(self, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None) -> Self:
-        """With these instead of its own, where they are given."""
+        """This stream with the given serdes; None keeps its own."""
         return self.at(
             self.node,
             key_serde or self.key_serde,
@@ -87,12 +88,12 @@ class TableHandle:
         self.value_serde = value_serde
 
     def at(self, node: TableNode, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None) -> Self:
-        """The table that another node of the same graph emits."""
+        """A table of the changes that another node of the same graph emits."""
         return type(self)(self.graph, node, key_serde, value_serde)
 
 
 class GlobalKTable:
-    """What StreamsBuilder.global_table returns, for joins."""
+    """A global table (StreamsBuilder.global_table), for joins."""
 
     def __init__(self, store: str, topic: str) -> None:
         self.store = store

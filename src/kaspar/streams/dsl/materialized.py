@@ -1,4 +1,4 @@
-"""The store of a table, from what the caller of a DSL method says of it (Kafka's Materialized)."""
+"""The store of a table, as specified by the arguments of a DSL method (Kafka's Materialized)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from kaspar.streams.topology.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """`name` is None where the caller has not named the store."""
+    """`name` is None if the caller has not named the store."""
 
     name: str | None
     key_serde: Serde[Any] | None = None
     value_serde: Serde[Any] | None = None
 
     def or_serdes(self, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None = None) -> "Materialized":
-        """With these serdes where it has none."""
+        """These settings, with the given serdes where it has none."""
         return Materialized(self.name, self.key_serde or key_serde, self.value_serde or value_serde)
 
     def key_value_store(self, graph: Graph, prefix: str) -> StoreSpec:

@@ -55,7 +55,7 @@ def join(
 
 
 class _StreamStreamJoin(Generic[Stream]):
-    """The steps of one join. Their names and those of the stores are Kafka's."""
+    """Builds the steps of one join. The names of steps and stores are Kafka's."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ def _join_global_table(
 
 
 def repartitioned(stream: Stream, name: str | None) -> Stream:
-    """The stream with each record at the task of its key. Several joins of one stream share its re-partitioning."""
+    """The stream with each record at the task of its key. Several joins of one stream share its repartitioning."""
     base_name = name or stream.node.name
     known = stream.graph.nodes.get(f"{base_name}-repartition")
     if stream.needs_repartition and isinstance(known, Repartition) and known.parents == [stream.node]:

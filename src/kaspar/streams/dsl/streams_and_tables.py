@@ -1,7 +1,8 @@
-"""KStream: a stream of records, each of which stands for itself.
-KTable: the last value of each key, and how it changes.
+"""KStream: a stream of independent records.
+KTable: the last value of each key, as a stream of changes.
 
-Each has methods that return the other, so both are in one module. Groupings are below it, and are given KTable.
+Each has methods that return the other, so both are in one module. This module imports those of groupings, which get
+KTable's constructor as an argument.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,33 +29,34 @@ from kaspar.streams.windows import JoinWindows
 
 
 class KStream(StreamHandle):
-    """Methods return another stream and leave this one as it is. Every method takes `name=`, the name of its step.
+    """A stream of independent records. Methods return a new stream and do not change this one. Every method takes
+    `name=`, the name of its step.
 
-    An operation that may change the key marks the stream: before the next grouping or join its records are brought to
-    the task of their new key.
+    After an operation that may change the key, the records are repartitioned by their new keys before the next grouping
+    or join.
     """
 
     # --- one record at a time -----------------------------------------------------------------------------------------
 
     def map(self, mapper: Callable[[Any, Any], tuple[Any, Any]], *, name: str | None = None) -> "KStream":
-        """`mapper(key, value)` returns the new key and value."""
+        """Replace each record: `mapper(key, value)` returns the new key and value."""
         return self._rekeyed(stateless.Map(self._name("KSTREAM-MAP-", name), mapper))
 
     def map_values(self, mapper: Callable[..., Any], *, with_key: bool = False, name: str | None = None) -> "KStream":
-        """`mapper(value)`, or `mapper(key, value)` with `with_key`."""
+        """Replace each value by `mapper(value)`, or by `mapper(key, value)` with `with_key`."""
         node = stateless.MapValues(self._name("KSTREAM-MAPVALUES-", name), mapper, with_key=with_key)
         return self._with_new_values(node)
 
     def flat_map(
         self, mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]], *, name: str | None = None
     ) -> "KStream":
-        """`mapper(key, value)` returns any number of pairs of key and value."""
+        """Replace each record by any number of records: `mapper(key, value)` returns pairs of key and value."""
         return self._rekeyed(stateless.FlatMap(self._name("KSTREAM-FLATMAP-", name), mapper))
 
     def flat_map_values(
         self, mapper: Callable[..., Iterable[Any]], *, with_key: bool = False, name: str | None = None
     ) -> "KStream":
-        """`mapper(value)`, or `mapper(key, value)` with `with_key`, returns any number of values."""
+        """Replace each value by those that `mapper(value)` returns, or `mapper(key, value)` with `with_key`."""
         node = stateless.FlatMapValues(self._name("KSTREAM-FLATMAPVALUES-", name), mapper, with_key=with_key)
         return self._with_new_values(node)
 
@@ -65,24 +67,24 @@ class KStream(StreamHandle):
         return self._same(stateless.Filter(self._name("KSTREAM-FILTER-", name), predicate, negated=True))
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, name: str | None = None) -> "KStream":
-        """`mapper(key, value)` returns the new key."""
+        """Replace each key by `mapper(key, value)`."""
         node = self._add(stateless.SelectKey(self._name("KSTREAM-KEY-SELECT-", name), mapper))
         return self.at(node, None, self.value_serde, needs_repartition=True)
 
     def peek(self, action: Callable[[Any, Any], object], *, name: str | None = None) -> "KStream":
-        """Call a function for each record. It may be called again if a micro-batch is repeated."""
+        """Call a function for each record. It is called again for the same record if a micro-batch is repeated."""
         return self._same(stateless.Peek(self._name("KSTREAM-PEEK-", name), action))
 
     def foreach(self, action: Callable[[Any, Any], object], *, name: str | None = None) -> None:
-        """As peek, at the end of a stream."""
+        """Call a function for each record, like peek(), and end the stream."""
         self._add(stateless.Peek(self._name("KSTREAM-FOREACH-", name), action))
 
     def split(self, *, name: str | None = None) -> "BranchedKStream[KStream]":
-        """Divide the stream: `split().branch(predicate, "name").default_branch("rest")` returns branches by name."""
+        """Split the stream: `split().branch(predicate, "name").default_branch("rest")` returns branches by name."""
         return BranchedKStream(self, self._name("KSTREAM-BRANCH-", name))
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
-        """The records of both. Records of one stream keep their order."""
+        """The records of both streams. Records of one stream keep their order."""
         node = PassThrough(self._name("KSTREAM-MERGE-", name))
         node.input_serdes = self._common_serdes(other)
         self.graph.add(node, [self.node, other.node])
@@ -94,7 +96,7 @@ class KStream(StreamHandle):
     def process(
         self, supplier: Callable[[], Processor], stores: Sequence[str] = (), *, name: str | None = None
     ) -> "KStream":
-        """Process records with an object of one's own, which may use stores, forward records, and schedule."""
+        """Process records with a custom Processor, which may use stores, forward records, and schedule punctuators."""
         node = ProcessorNode(self._name("KSTREAM-PROCESSOR-", name), supplier)
         self.graph.connect(node, *stores)
         return self._rekeyed(node)
@@ -102,7 +104,7 @@ class KStream(StreamHandle):
     def process_values(
         self, supplier: Callable[[], Processor], stores: Sequence[str] = (), *, name: str | None = None
     ) -> "KStream":
-        """As process, with keys that stay as they are."""
+        """Process records like process(), but without changing keys."""
         node = ProcessorNode(self._name("KSTREAM-PROCESSVALUES-", name), supplier, keeps_key=True)
         self.graph.connect(node, *stores)
         return self._with_new_values(node)
@@ -117,7 +119,7 @@ class KStream(StreamHandle):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KGroupedStream[KTable]":
-        """Group records by a new key: `selector(key, value)`."""
+        """Group records by the new key `selector(key, value)`."""
         node = self._add(stateless.SelectKey(self._name("KSTREAM-KEY-SELECT-", name, "-select"), selector))
         stream = self.at(node, key_serde, value_serde or self.value_serde, needs_repartition=True)
         return KGroupedStream(stream, name, KTable)
@@ -140,8 +142,8 @@ class KStream(StreamHandle):
         partitioner: StreamPartitioner | None = None,
         name: str | None = None,
     ) -> "KStream":
-        """Bring records to the task of their key: a shuffle of the query, or a topic if there is state before it.
-        Records without a key are dropped."""
+        """Repartition records by key: with a shuffle of the query, or with a topic if a stateful step precedes. Records
+        without a key are dropped."""
         if partitions is not None and partitions < 1:
             raise TopologyError(f"repartition() needs at least one partition, not {partitions}.")
         key_serde, value_serde = key_serde or self.key_serde, value_serde or self.value_serde
@@ -161,7 +163,7 @@ class KStream(StreamHandle):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KTable":
-        """The last value of each key; a record without value deletes its key."""
+        """The stream as a table: the last value of each key. A record without a value deletes its key."""
         step = self._name("KSTREAM-TOTABLE-", name)
         given = Materialized(store, key_serde, value_serde).or_serdes(self.key_serde, self.value_serde)
         spec = given.key_value_store(self.graph, "KSTREAM-TOTABLE-")
@@ -184,7 +186,7 @@ class KStream(StreamHandle):
         """An inner join with a stream (within `windows`), a table, or a global table (by `key_selector`).
 
         `joiner(value, other_value)` returns the new value; `joiner(key, value, other_value)` with `with_key=True`.
-        Options: key_serde, value_serde and other_value_serde, where a store or re-partitioning needs them; store_name;
+        Options: key_serde, value_serde and other_value_serde, if a store or repartitioning needs them; store_name;
         for a global table `key_selector(key, value)`; name.
         """
         return stream_joins.join(self, other, joiner, windows, kind="inner", **options)
@@ -196,13 +198,13 @@ class KStream(StreamHandle):
         windows: JoinWindows | None = None,
         **options: Any,
     ) -> "KStream":
-        """As join, with None for the other value where there is none."""
+        """A left join: like join(), but a record without a match is joined with None."""
         return stream_joins.join(self, other, joiner, windows, kind="left", **options)
 
     def outer_join(
         self, other: "KStream", joiner: Callable[..., Any], windows: JoinWindows, **options: Any
     ) -> "KStream":
-        """As join of two streams, with None for either value where there is none."""
+        """An outer join of two streams: like join(), but a record without a match is joined with None."""
         return stream_joins.join(self, other, joiner, windows, kind="outer", **options)
 
     # --- to a topic ---------------------------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ class KStream(StreamHandle):
         partitioner: StreamPartitioner | None = None,
         name: str | None = None,
     ) -> None:
-        """Write the records to a topic, or to the one that `topic(key, value, record_context)` names for each."""
+        """Write the records to a topic, or each to the topic that `topic(key, value, record_context)` returns."""
         key_serde, value_serde = key_serde or self.key_serde, value_serde or self.value_serde
         sink = Sink(
             self._name("KSTREAM-SINK-", name),
@@ -252,8 +254,8 @@ class KStream(StreamHandle):
 
 
 class KTable(TableHandle):
-    """Methods return another table and leave this one as it is. With `store` a result is kept in a store of that name,
-    and is queryable."""
+    """The last value of each key. Methods return a new table and do not change this one. With `store`, a result is kept
+    in a store of that name, and is queryable."""
 
     def filter(
         self,
@@ -264,7 +266,7 @@ class KTable(TableHandle):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KTable":
-        """Keys whose value does not pass are deleted from the result."""
+        """Keep the keys for which `predicate(key, value)` holds. A key whose new value does not pass is deleted."""
         return self._filtered(predicate, Materialized(store, key_serde, value_serde), name, negated=False)
 
     def filter_not(
@@ -288,7 +290,7 @@ class KTable(TableHandle):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KTable":
-        """`mapper(value)`, or `mapper(key, value)` with `with_key`."""
+        """Replace each value by `mapper(value)`, or by `mapper(key, value)` with `with_key`."""
         spec = self._spec(Materialized(store, key_serde, value_serde).or_serdes(self.key_serde))
         node = tables.TableMapValues(
             self.graph.new_name("KTABLE-MAPVALUES-", name), self.node, mapper, _name_of(spec), with_key=with_key
@@ -305,7 +307,8 @@ class KTable(TableHandle):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KTable":
-        """`transformer()` returns a ValueTransformer, whose `transform(key, value)` may use the given stores."""
+        """Replace each value by `transform(key, value)` of the ValueTransformer that `transformer()` returns. It may
+        use the given stores."""
         spec = self._spec(Materialized(store, key_serde, value_serde).or_serdes(self.key_serde))
         node = TableTransformValues(
             self.graph.new_name("KTABLE-TRANSFORMVALUES-", name), self.node, transformer, _name_of(spec)
@@ -314,7 +317,7 @@ class KTable(TableHandle):
         return self._derived(node, spec, value_serde)
 
     def to_stream(self, selector: Callable[[Any, Any], Any] | None = None, *, name: str | None = None) -> KStream:
-        """Every change as a record; a deletion is a record without value. `selector(key, value)` chooses new keys."""
+        """The changes as records; a deletion is a record without a value. `selector(key, value)` returns new keys."""
         node = tables.TableToStream(self.graph.new_name("KTABLE-TOSTREAM-", name))
         node.input_serdes = self.key_serde, self.value_serde
         self.graph.add(node, [self.node])
@@ -329,11 +332,11 @@ class KTable(TableHandle):
         value_serde: Serde[Any] | None = None,
         partitioner: StreamPartitioner | None = None,
     ) -> None:
-        """to_stream().to(topic)."""
+        """Write the changes to a topic: to_stream().to(topic)."""
         self.to_stream().to(topic, key_serde=key_serde, value_serde=value_serde, partitioner=partitioner)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> "KTable":
-        """Hold changes back: until a window closes, or for some time."""
+        """Delay changes until their window closes, or for some time."""
         return suppress(self, suppressed, name)
 
     def group_by(
@@ -344,7 +347,7 @@ class KTable(TableHandle):
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> "KGroupedTable[KTable]":
-        """`selector(key, value)` returns the new key and value."""
+        """Group rows by a new key: `selector(key, value)` returns the new key and value."""
         self.node.send_old_values(force=True)
         node = tables.TableSelect(self.graph.new_name("KTABLE-SELECT-", name), selector)
         self.graph.add(node, [self.node])
@@ -359,8 +362,8 @@ class KTable(TableHandle):
         foreign_key: Callable[..., Any] | None = None,
         **options: Any,
     ) -> "KTable":
-        """An inner join by key, or, with `foreign_key(value)`, by the key in the other table that this function finds
-        in a value. `joiner(value, other_value)` returns the new value. Options: key_serde, value_serde, name."""
+        """An inner join by key, or a foreign-key join, if `foreign_key(value)` returns the key in the other table.
+        `joiner(value, other_value)` returns the new value. Options: key_serde, value_serde, name."""
         return self._join(other, joiner, store, foreign_key, kind="inner", **options)
 
     def left_join(
@@ -372,13 +375,13 @@ class KTable(TableHandle):
         foreign_key: Callable[..., Any] | None = None,
         **options: Any,
     ) -> "KTable":
-        """As join, with None for the other value where there is none."""
+        """A left join: like join(), but a row without a match is joined with None."""
         return self._join(other, joiner, store, foreign_key, kind="left", **options)
 
     def outer_join(
         self, other: "KTable", joiner: Callable[..., Any], store: str | None = None, **options: Any
     ) -> "KTable":
-        """As join by key, with None for either value where there is none."""
+        """An outer join by key: like join(), but a row without a match is joined with None."""
         return self._join(other, joiner, store, None, kind="outer", **options)
 
     # --- how tables are made from tables ------------------------------------------------------------------------------
@@ -396,7 +399,7 @@ class KTable(TableHandle):
         return table_joins.join(self, other, joiner, store, **options)
 
     def _spec(self, given: Materialized) -> StoreSpec | None:
-        """The store of a derived table, if the caller has named one."""
+        """The store of a derived table, if the caller has named it."""
         return None if given.name is None else given.key_value_store(self.graph, "")
 
     def _filtered(
@@ -408,7 +411,7 @@ class KTable(TableHandle):
         return self._derived(node, spec, given.value_serde or self.value_serde)
 
     def _derived(self, node: tables.TableNode, spec: StoreSpec | None, value_serde: Serde[Any] | None) -> "KTable":
-        # It receives changes; where values have no serde, a shuffle passes changes on as it passes any value.
+        # The node receives changes. If values have no serde, a shuffle transfers changes like any other value.
         node.input_serdes = self.key_serde, None if self.value_serde is None else ChangeSerde(self.value_serde)
         self.graph.add(node, [self.node])
         if spec is not None:

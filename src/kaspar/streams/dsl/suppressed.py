@@ -1,4 +1,4 @@
-"""Suppressed and BufferConfig: how a table holds back its changes (KTable.suppress).
+"""Suppressed and BufferConfig: how KTable.suppress delays the changes of a table.
 
 table.suppress(Suppressed.until_window_closes())
 table.suppress(Suppressed.until_time_limit(60_000, BufferConfig.max_records(10_000).emit_early_when_full()))
@@ -23,7 +23,7 @@ Table = TypeVar("Table", bound=TableHandle)
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """How large a buffer may become in each partition. A full one emits its earliest changes early, unless it is
+    """The maximum size of the buffer of each partition. A full buffer emits its earliest changes early, unless it is
     configured to stop the program."""
 
     limits: BufferLimits
@@ -34,7 +34,7 @@ class BufferConfig:
 
     @classmethod
     def max_records(cls, records: int) -> Self:
-        """At most so many keys."""
+        """A buffer with at most this number of keys."""
         return cls(BufferLimits(records=_positive(records, "max_records"), when_full=WhenFull.EMIT_EARLY))
 
     @classmethod
@@ -42,7 +42,7 @@ class BufferConfig:
         return cls(BufferLimits(size=_positive(size, "max_bytes"), when_full=WhenFull.EMIT_EARLY))
 
     def with_max_records(self, records: int) -> Self:
-        """With this limit besides the others."""
+        """This buffer with an additional limit."""
         return replace(self, limits=replace(self.limits, records=_positive(records, "max_records")))
 
     def with_max_bytes(self, size: int) -> Self:
@@ -58,13 +58,13 @@ class BufferConfig:
 @dataclass(frozen=True, slots=True)
 class Suppressed:
     time_limit_ms: int | None
-    """None: until the window closes."""
+    """None means until the window closes."""
     buffer: BufferConfig
 
     @classmethod
     def until_window_closes(cls, buffer: BufferConfig | None = None) -> Self:
-        """Only the final result of each window, when its grace period is over. A full buffer has to stop the program,
-        since emitting early is what this is to prevent."""
+        """Emit only the final result of each window, when its grace period is over. The buffer must therefore not emit
+        early when it is full."""
         buffer = buffer or BufferConfig.unbounded()
         if buffer.limits.is_bounded and buffer.limits.when_full is WhenFull.EMIT_EARLY:
             raise TopologyError(
@@ -75,7 +75,7 @@ class Suppressed:
 
     @classmethod
     def until_time_limit(cls, duration: Duration, buffer: BufferConfig | None = None) -> Self:
-        """The last value of each key, when its first change is so long ago in stream time."""
+        """Emit the last value of each key when this much stream time has passed since its first change."""
         return cls(milliseconds(duration, "The time limit"), buffer or BufferConfig.unbounded())
 
 
@@ -97,7 +97,7 @@ def suppress(table: Table, suppressed: Suppressed, name: str | None) -> Table:
 
 
 def _final_after_ms(node: Node) -> int:
-    """How long after their ends the windows of a table are closed (GraphGraceSearchUtil)."""
+    """The time from the end of a table's window until it closes (GraphGraceSearchUtil)."""
     if isinstance(node, WindowedTable):
         return node.closes_after_ms
     if not node.parents or isinstance(node, Repartition):

@@ -84,7 +84,7 @@ def foreign_key_join(
     with_key: bool = False,
     foreign_key_with_key: bool = False,
 ) -> Table:
-    """`foreign_key(value)`, or `foreign_key(key, value)` with `foreign_key_with_key` (KIP-1104)."""
+    """A join by `foreign_key(value)`, or by `foreign_key(key, value)` with `foreign_key_with_key` (KIP-1104)."""
     _check(table, other, joiner)
     if not callable(foreign_key):
         raise TopologyError(
@@ -105,7 +105,7 @@ def foreign_key_join(
 
 
 class _ForeignKeyJoin:
-    """The steps of one join: see operators/foreign_keys.py. Names are Kafka's."""
+    """Builds the steps of one join: see operators/foreign_keys.py. Names are Kafka's."""
 
     def __init__(self, left: TableHandle, right: TableHandle, name: str | None) -> None:
         self._graph = left.graph
@@ -122,7 +122,7 @@ class _ForeignKeyJoin:
         with_key: bool,
         foreign_key_with_key: bool,
     ) -> ResolveResponse:
-        """The step that emits joined values."""
+        """Returns the step that emits joined values."""
         graph, left = self._graph, self._left
         left.node.send_old_values(force=True)
         self._right.node.send_old_values(force=True)
@@ -151,7 +151,7 @@ class _ForeignKeyJoin:
         return resolve
 
     def _right_side(self, send: SendSubscription, topic: str) -> Repartition:
-        """The steps of the right table, from the topic of subscriptions to that of responses."""
+        """Add the steps of the right table, from the topic of subscriptions to the topic of responses."""
         graph, left, right = self._graph, self._left, self._right
         registrations = Repartition(topic, key_serde=right.key_serde, value_serde=SubscriptionSerde(left.key_serde))
         graph.add(registrations, [send])
@@ -177,7 +177,7 @@ class _ForeignKeyJoin:
 
 
 def _as_table(left: Table, step: ResolveResponse, given: Materialized, name: str | None) -> Table:
-    """The joined values as a table, which has a store if the program names one, or when somebody needs it."""
+    """The joined values as a table. It has a store if the program names one, or if a later step needs it."""
     graph = left.graph
     spec = given.key_value_store(graph, "KTABLE-FK-JOIN-OUTPUT-")
     result = TableSource(

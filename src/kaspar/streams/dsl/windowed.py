@@ -1,4 +1,4 @@
-"""Grouped streams by windows: count, reduce and aggregate of each key and window, and the same of cogroups.
+"""Windowed grouped streams and cogroups: count, reduce and aggregate for each key and window.
 
 The results are tables with keys `Windowed(key, Window(start, end))`.
 """
@@ -52,10 +52,10 @@ def windowed_cogroup_by(
 
 @dataclass(frozen=True, slots=True)
 class WindowedKStream(Generic[Table]):
-    """A grouped stream by tumbling, hopping or sliding windows (TimeWindowedKStream).
+    """A grouped stream with tumbling, hopping or sliding windows (TimeWindowedKStream).
 
-    `store` names the store of a result. It keeps windows for their size and grace period, or for `retention` if that is
-    longer.
+    `store` names the store of a result. It keeps windows for their size and grace period, or for `retention`, which
+    must not be shorter.
     """
 
     grouped: Grouping[Table]
@@ -63,7 +63,7 @@ class WindowedKStream(Generic[Table]):
     emits: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
     def emit_strategy(self, strategy: EmitStrategy) -> Self:
-        """Whether every update is emitted, or only the final result of each window (KIP-825)."""
+        """Choose whether every update is emitted, or only the final result of each window (KIP-825)."""
         return replace(self, emits=strategy)
 
     def count(
@@ -75,7 +75,7 @@ class WindowedKStream(Generic[Table]):
         retention: Duration | None = None,
         name: str | None = None,
     ) -> Table:
-        """How many records each key has in each window."""
+        """Count the records of each key and window."""
         given = Materialized(store, key_serde, value_serde or long())
         return self._table(zero, count_one, given, retention, name, "KSTREAM-AGGREGATE-")
 
@@ -89,7 +89,7 @@ class WindowedKStream(Generic[Table]):
         retention: Duration | None = None,
         name: str | None = None,
     ) -> Table:
-        """`reducer(aggregate, value)` for every value but the first of a key and window."""
+        """Apply `reducer(aggregate, value)` to every value of a key and window after the first."""
         given = Materialized(store, key_serde, value_serde).or_serdes(None, self.grouped.stream.value_serde)
         return self._table(_nothing, _reducing(reducer), given, retention, name, "KSTREAM-REDUCE-")
 
@@ -104,7 +104,7 @@ class WindowedKStream(Generic[Table]):
         retention: Duration | None = None,
         name: str | None = None,
     ) -> Table:
-        """`aggregator(key, value, aggregate)` for every record, starting from `initializer()` in each window."""
+        """Apply `aggregator(key, value, aggregate)` to every record, starting with `initializer()` in each window."""
         given = Materialized(store, key_serde, value_serde)
         return self._table(initializer, aggregator, given, retention, name, "KSTREAM-AGGREGATE-")
 
@@ -125,15 +125,15 @@ class WindowedKStream(Generic[Table]):
 
 @dataclass(frozen=True, slots=True)
 class SessionWindowedKStream(Generic[Table]):
-    """A grouped stream by sessions. `merger(key, aggregate, other_aggregate)` makes one aggregate of two, when a record
-    joins two sessions."""
+    """A grouped stream with session windows. `merger(key, aggregate, other_aggregate)` combines two aggregates when a
+    record connects two sessions."""
 
     grouped: Grouping[Table]
     windows: SessionWindows
     emits: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
     def emit_strategy(self, strategy: EmitStrategy) -> Self:
-        """Whether every update is emitted, or only the final result of each session (KIP-825)."""
+        """Choose whether every update is emitted, or only the final result of each session (KIP-825)."""
         return replace(self, emits=strategy)
 
     def count(
@@ -145,7 +145,7 @@ class SessionWindowedKStream(Generic[Table]):
         retention: Duration | None = None,
         name: str | None = None,
     ) -> Table:
-        """How many records each session has."""
+        """Count the records of each session."""
         given = Materialized(store, key_serde, value_serde or long())
         return self._table(zero, count_one, _sum, given, retention, name, "KSTREAM-AGGREGATE-")
 
@@ -159,7 +159,7 @@ class SessionWindowedKStream(Generic[Table]):
         retention: Duration | None = None,
         name: str | None = None,
     ) -> Table:
-        """`reducer(aggregate, value)` for every value but the first of a session. It merges sessions, too."""
+        """Apply `reducer(aggregate, value)` to every value of a session after the first. It also merges sessions."""
         given = Materialized(store, key_serde, value_serde).or_serdes(None, self.grouped.stream.value_serde)
         aggregator = _reducing(reducer)
 
@@ -180,7 +180,7 @@ class SessionWindowedKStream(Generic[Table]):
         retention: Duration | None = None,
         name: str | None = None,
     ) -> Table:
-        """`aggregator(key, value, aggregate)` for every record, starting from `initializer()` in each session."""
+        """Apply `aggregator(key, value, aggregate)` to every record, starting with `initializer()` in each session."""
         given = Materialized(store, key_serde, value_serde)
         return self._table(initializer, aggregator, merger, given, retention, name, "KSTREAM-AGGREGATE-")
 
@@ -197,7 +197,7 @@ class SessionWindowedKStream(Generic[Table]):
         graph = self.grouped.graph
         spec = _session_store(graph, given.or_serdes(self.grouped.stream.key_serde), self.windows, retention, prefix)
         if self.emits is EmitStrategy.ON_WINDOW_CLOSE:
-            # A session is still open when its end is exactly the retention ago, but then a store no longer returns it.
+            # A session whose end is exactly the retention ago is still open, but the store no longer returns it.
             spec = replace(spec, retention_ms=max(spec.retention_ms, self.windows.retention_ms + 1))
         node = SessionWindowAggregate(
             graph.new_name(prefix, name), spec.name, self.windows, initializer, aggregator, merger, self.emits
@@ -207,7 +207,7 @@ class SessionWindowedKStream(Generic[Table]):
 
 @dataclass(frozen=True, slots=True)
 class WindowedCogroupedKStream(Generic[Table]):
-    """Several grouped streams by windows, which together make one aggregate (TimeWindowedCogroupedKStream)."""
+    """Several windowed grouped streams that are combined to one aggregate (TimeWindowedCogroupedKStream)."""
 
     cogrouped: Cogrouping[Table]
     windows: TimeWindows | SlidingWindows
@@ -234,7 +234,7 @@ class WindowedCogroupedKStream(Generic[Table]):
 
 @dataclass(frozen=True, slots=True)
 class SessionWindowedCogroupedKStream(Generic[Table]):
-    """Several grouped streams by sessions, which together make one aggregate."""
+    """Several grouped streams with session windows that are combined to one aggregate."""
 
     cogrouped: Cogrouping[Table]
     windows: SessionWindows

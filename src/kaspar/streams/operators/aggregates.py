@@ -1,7 +1,7 @@
 """Aggregates of streams by key, without windows (KStreamAggregate, KStreamReduce).
 
-The result is a table. A record without key or value is dropped; the timestamp of an aggregate is the largest of its
-records'.
+The result is a table. A record without a key or a value is dropped. The timestamp of an aggregate is the largest
+timestamp of its records.
 """
 
 from collections.abc import Callable

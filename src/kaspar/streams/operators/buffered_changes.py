@@ -1,8 +1,8 @@
-"""A change that waits in the buffer of a suppression, with the context of its record, as bytes.
+"""The format of changes in the buffer of a suppression, with the context of their records.
 
-Fixed fields come first: timestamp, offset, partition, and the number of headers. Parts of any length follow, each with
-its size (-1 for None): topic, the three values, and name and value of each header. The old value is often the prior
-one, and then is not repeated (-2).
+Fixed fields come first: timestamp, offset, partition, and the number of headers. Parts of variable length follow, each
+preceded by its size (-1 for None): topic, the three values, and name and value of each header. An old value that equals
+the prior one is not repeated (size -2).
 """
 
 import struct
@@ -17,7 +17,7 @@ _ABSENT, _AS_PRIOR = -1, -2
 
 class BufferedChange(NamedTuple):
     prior: bytes | None
-    """The value before the first change that was buffered: what the steps behind the buffer have seen."""
+    """The value before the first buffered change of the key: the last value that downstream steps have seen."""
     old: bytes | None
     new: bytes | None
     timestamp: int
@@ -28,7 +28,7 @@ class BufferedChange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """As Kafka counts it (BufferValue and ProcessorRecordContext.residentMemorySizeEstimate)."""
+        """The size as Kafka estimates it (BufferValue and ProcessorRecordContext.residentMemorySizeEstimate)."""
         values = _length(self.prior) + (0 if self.old == self.prior else _length(self.old)) + _length(self.new)
         headers = sum(len(name) + _length(value) for name, value in self.headers)
         return values + 8 + 8 + len(self.topic) + 4 + headers
@@ -58,7 +58,7 @@ class BufferedChange(NamedTuple):
 
 
 def prior_value(data: bytes) -> bytes | None:
-    """The prior value alone."""
+    """Read only the prior value of a change."""
     _, at = _part(data, _FIXED.size)
     return _part(data, at)[0]
 

@@ -1,4 +1,4 @@
-"""The changes of a table on their way through a topic: pairs of new and old value as bytes."""
+"""The serde of table changes in internal topics: pairs of new and old value."""
 
 import struct
 from typing import Any
@@ -11,7 +11,7 @@ _ABSENT = -1
 
 
 class ChangeSerde:
-    """The size of the new value (-1 if it is None), the new value, and the rest is the old one, behind its size."""
+    """The format: size of the new value (-1 if it is None), new value, size of the old value, old value."""
 
     def __init__(self, values: Serde[Any] | None) -> None:
         self._values = values

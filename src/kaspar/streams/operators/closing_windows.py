@@ -1,8 +1,8 @@
-"""Emitting only the final result of each window, when it closes (KIP-825, EmitStrategy.onWindowClose).
+"""Emits only the final result of each window, when it closes (KIP-825, EmitStrategy.onWindowClose).
 
-The open windows are in a store of their own, in the order in which they close. When stream time advances, those that
-are closed by it are emitted before the record is processed: it belongs to none of them, and after it their store may
-have expired them. Kafka looks at most once a second by the clock, so results may come later there.
+The open windows are in a separate store, in the order in which they close. When a record advances stream time, the
+windows that this closes are emitted before the record is processed: it belongs to none of them, and putting it may
+expire them in the window store. Kafka checks at most once per second of wall-clock time, so its results may come later.
 """
 
 import struct
@@ -17,8 +17,8 @@ _START: Final = struct.Struct(">q")
 
 
 class ClosingWindows:
-    """The open windows of a step. In the store, the key of an entry is the window's start and then the record's key:
-    windows that end at the same time are in the order of Kafka's default stores (TimeFirstSessionKeySchema)."""
+    """The open windows of a step. The key of an entry in the store is the window's start followed by the record's key,
+    so windows that end at the same time have the order of Kafka's default stores (TimeFirstSessionKeySchema)."""
 
     def __init__(self, store: TimeOrderedStore, result_of: Getter, forward: Receiver) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class ClosingWindows:
         self._forward = forward
 
     def updated(self, windowed: Windowed[Any], change: Any, timestamp: int) -> None:
-        """Where the updates go that are not emitted: a window is open as long as it has a result."""
+        """Receives the updates of windows, which are not emitted. A window is open as long as it has a result."""
         end, raw_key = windowed.window.end, self._raw_key(*windowed)
         if change[0] is None:
             self._store.remove(end, raw_key)
@@ -35,7 +35,7 @@ class ClosingWindows:
             self._store.put(end, raw_key, b"", is_new=True)
 
     def close(self, last_end: int) -> None:
-        """Emit the results of all windows that end until then."""
+        """Emit the results of all windows whose end is at most `last_end`."""
         store = self._store
         while (first := store.first()) is not None and first[0] <= last_end:
             end, raw_key = first

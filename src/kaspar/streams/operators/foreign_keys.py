@@ -1,11 +1,11 @@
-"""Joins of two tables by a foreign key that a function finds in the values of the left one (KIP-213).
+"""Joins of two tables by a foreign key, which a function extracts from the values of the left table (KIP-213).
 
     left table -> SendSubscription ~~ topic ~~> Subscribe ~~ topic ~~> ResolveResponse -> the joined table
                                       right table -> Notify ~~~~^
 
-The left table's task sends each row's subscription to the task of the right row; that one responds with the right row's
-value, now and whenever it changes; and the left table's task joins the two. The left row may have changed in the
-meantime: a response with the hash of another value is dropped, since one for the new value is on its way.
+The left table's task sends each row's subscription to the task of the right row, which responds with the right row's
+value at once and whenever it changes. The left table's task then joins the two. If the left row has changed in the
+meantime, the response has the hash of another value and is dropped: a response for the new value will follow.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ NULL_FOREIGN_KEY: Final = "null-foreign-key"
 
 
 class SendSubscription(Node):
-    """SubscriptionSendProcessorSupplier. A left join keeps a row without foreign key, and asks for a response for it,
-    too (KIP-962): that one finds nothing."""
+    """Sends subscriptions (SubscriptionSendProcessorSupplier). A left join also keeps a row without a foreign key: it
+    requests a response, which has no right value (KIP-962)."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class SendSubscription(Node):
 
 
 class Subscribe(Node):
-    """Keeps the subscriptions to the right table's rows and responds to them (SubscriptionReceiveProcessorSupplier,
-    SubscriptionJoinProcessorSupplier). In the store a subscription is the hash, by the keys of both rows."""
+    """Stores the subscriptions to the right table's rows and responds to them (SubscriptionReceiveProcessorSupplier,
+    SubscriptionJoinProcessorSupplier). The store maps the keys of both rows to the hash of the subscription."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Subscribe(Node):
 
 
 class Notify(Node):
-    """Sends the changes of a right row to all left rows that refer to it (ForeignTableJoinProcessorSupplier)."""
+    """Sends changes of a right row to all left rows that refer to it (ForeignTableJoinProcessorSupplier)."""
 
     def __init__(
         self, name: str, store: str, *, key_serde: Serde[Any] | None, foreign_key_serde: Serde[Any] | None
@@ -165,7 +165,7 @@ class Notify(Node):
 
 
 class ResolveResponse(Node):
-    """Joins a response with the left row, if it is not outdated (ResponseJoinProcessorSupplier)."""
+    """Joins a response with the left row, unless the response is outdated (ResponseJoinProcessorSupplier)."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class ResolveResponse(Node):
         self.is_left_join = is_left_join
         self.value_serde = value_serde
         self.hashed_as = hashed_as
-        """The name of the step that sends subscriptions: serdes get the same topic for the same value."""
+        """The name of the step that sends subscriptions: serdes get the same topic for both hashes."""
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         topic = f"{context.application_id}-{self.hashed_as}-vh"

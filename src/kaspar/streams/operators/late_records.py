@@ -1,7 +1,7 @@
-"""Records that arrive when the windows they belong to are closed.
+"""Records that arrive after the windows that they belong to are closed.
 
 They are dropped and counted, and written to the program's topic for late records if it has one
-(kaspar.late.topic.name), with key and value as they were read.
+(kaspar.late.topic.name), with the original bytes of key and value.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ _PREFIX: Final = "__streams.late."
 
 
 def late_record(context: TaskContext, timestamp: int) -> None:
-    """The record that is processed belongs to no open window. Counting it is left to the caller."""
+    """Write the current record, which has no open window, to the topic for late records. The caller counts it."""
     topic = context.settings.late_topic
     if topic is None:
         return

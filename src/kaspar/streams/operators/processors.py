@@ -1,4 +1,4 @@
-"""The Processor API: steps that a program writes itself (Kafka's Processor, ProcessorContext and FixedKeyProcessor).
+"""The Processor API: custom processing steps (Kafka's Processor, ProcessorContext and FixedKeyProcessor).
 
     class Alarm(Processor):
         def init(self, context):
@@ -6,8 +6,8 @@
             context.schedule(60_000, PunctuationType.WALL_CLOCK_TIME, self.look)
         def process(self, record): ...
 
-A processor is created and initialised for each micro-batch and partition, wherever Spark runs it. What must outlive a
-batch belongs in a store; schedules continue by themselves.
+A processor is created and initialised for each micro-batch and partition, wherever Spark runs it. Data that must
+outlive a batch belongs in a store; schedules continue by themselves.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from kaspar.streams.windows import Duration, milliseconds
 
 
 class Record(NamedTuple):
-    """A record, as processors receive and forward it."""
+    """A record that processors receive and forward."""
 
     key: Any
     value: Any
@@ -41,7 +41,7 @@ class Record(NamedTuple):
 
 
 class Processor:
-    """What process() runs. Subclasses override `process`, and `init` and `close` where they need them."""
+    """The base class of processors. Subclasses override `process`, and `init` and `close` if they need them."""
 
     def init(self, context: "ProcessorContext") -> None:
         self.context = context
@@ -50,7 +50,7 @@ class Processor:
         raise NotImplementedError
 
     def close(self) -> None:
-        """The micro-batch is over."""
+        """Called at the end of the micro-batch."""
 
 
 class ProcessorContext:
@@ -68,12 +68,12 @@ class ProcessorContext:
 
     @property
     def partition(self) -> int:
-        """Of the task."""
+        """The partition of the task."""
         return self._context.task_partition
 
     @property
     def topic(self) -> str:
-        """Of the record that is processed; empty in a punctuation."""
+        """The topic of the current record; empty in a punctuator."""
         return self._context.topic
 
     @property
@@ -81,7 +81,7 @@ class ProcessorContext:
         return self._context.offset
 
     def store(self, name: str) -> Any:
-        """One that it was given, or that of a global table."""
+        """A store that was named in process(), or the store of a global table."""
         stores = self._context.stores
         if name not in stores or (name not in self._node.stores and name not in self._context.global_stores):
             raise StreamsError(
@@ -90,7 +90,7 @@ class ProcessorContext:
         return stores[name]
 
     def forward(self, record: Record, child: str | None = None) -> None:
-        """Pass a record on, to all children or to the one of that name."""
+        """Forward a record to all children, or to the child of the given name."""
         receive = self._all
         if child is not None:
             if child not in self._by_name:
@@ -104,7 +104,7 @@ class ProcessorContext:
             context.headers = before
 
     def schedule(self, interval: Duration, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """Call a function whenever so much stream time, or time on the wall clock, has passed."""
+        """Call a function whenever this much stream time or wall-clock time has passed."""
         interval_ms = milliseconds(interval, "The interval of a punctuation")
         if not interval_ms:
             raise StreamsError("The interval of a punctuation must be at least a millisecond.")
@@ -116,7 +116,7 @@ class ProcessorContext:
         return self._context.stream_time.now
 
     def current_system_time_ms(self) -> int:
-        """When the micro-batch began: the same for all of its records, and for all tasks."""
+        """The start time of the micro-batch, which is the same for all of its records and tasks."""
         return self._context.wall_clock_ms
 
 
@@ -146,7 +146,7 @@ class ProcessorNode(Node):
 
 
 class _FixedKeyContext(ProcessorContext):
-    """Of process_values: forwards records with the key of the one that is processed."""
+    """The context of process_values(): forwards only records with the key of the current record."""
 
     key: Any = None
 

@@ -1,9 +1,9 @@
-"""Aggregates by sessions (KStreamSessionWindowAggregate).
+"""Aggregates by session windows (KStreamSessionWindowAggregate).
 
-A record begins a session of its own, and is merged with all sessions that are at most the inactivity gap away. Sessions
-that are merged are removed: each is a deletion on its way to the next steps, before the new session. The timestamp of a
-session's result is its end, and it has no headers. A session is closed when stream time has passed its end by more than
-the gap and the grace period. Only a record without key belongs to no session.
+A record starts a session, which is merged with all sessions that are at most the inactivity gap away. Merged sessions
+are removed: a deletion of each is forwarded before the new session. The timestamp of a session's result is the
+session's end, and the result has no headers. A session is closed when stream time has passed its end by more than the
+gap and the grace period. Only records without a key belong to no session.
 """
 
 from collections.abc import Callable

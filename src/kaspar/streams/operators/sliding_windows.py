@@ -1,8 +1,8 @@
 """Aggregates by sliding windows (KStreamSlidingWindowAggregate).
 
 A window begins `difference_ms` before a record (its *left window*, which ends with it) or one millisecond after it (its
-*right window*), unless it would be empty. So every set of records that fit into a window has exactly one. A record
-updates the windows that it falls into, and may create three: its left window, its right window if there are later
+*right window*), unless it would be empty. Every set of records that fit into a window therefore has exactly one window.
+A record updates the windows that contain it, and may create three: its left window, its right window if there are later
 records, and the right window of the record before it, which was empty until then.
 
 Windows do not begin before 0. Records before `difference_ms` share the window that begins at 0.
@@ -65,7 +65,7 @@ class SlidingWindowAggregate(TimeWindowedTable):
 
 
 class _Step:
-    """What one record does to the windows of its key."""
+    """Applies one record to the windows of its key."""
 
     __slots__ = (
         "_close_time",
@@ -104,9 +104,9 @@ class _Step:
 
     def process(self) -> None:
         timestamp, difference_ms = self._timestamp, self._difference_ms
-        # The aggregate of the window before the record, with which its left window begins if it has to be created.
+        # The latest window that ends before the record. A new left window starts with its aggregate.
         left: ValueAndTimestamp[Any] | None = None
-        # The aggregate of the latest window around the record: all that it has after the record is in its right window.
+        # The latest window that contains the record and ends after it. Its later records are those of the right window.
         later: ValueAndTimestamp[Any] | None = None
         previous: int | None = None
         has_left = has_right = False
@@ -124,7 +124,7 @@ class _Step:
                 has_left = True
                 self._update(start, found)
                 if found.timestamp >= timestamp:
-                    return  # a record of the same time has created all windows that this one needs
+                    return  # a record with the same timestamp has created all windows that this one needs
                 previous = found.timestamp
             else:
                 left, previous = found, found.timestamp
@@ -139,7 +139,7 @@ class _Step:
             self._create_right(later)
 
     def process_early(self) -> None:
-        """A record before `difference_ms`, whose left window begins at 0."""
+        """Process a record before `difference_ms`, whose left window begins at 0."""
         timestamp = self._timestamp
         shared: ValueAndTimestamp[Any] | None = None
         later: ValueAndTimestamp[Any] | None = None
@@ -158,7 +158,7 @@ class _Step:
             else:
                 has_right = True
         if later is None and shared is not None and shared.timestamp > timestamp:
-            later = shared  # were there records before this one, too, they would have a right window
+            later = shared  # if it also had records before this one, these would have a right window
         if not has_right:
             self._create_right(later)
         if previous is not None and previous + 1 not in starts:
@@ -169,7 +169,7 @@ class _Step:
             self._update(0, shared)
 
     def _create_right(self, later: "ValueAndTimestamp[Any] | None") -> None:
-        """The record's right window, if there are records after it."""
+        """Create the record's right window, if there are records after it."""
         if later is None or later.timestamp <= self._timestamp:
             return
         start = self._timestamp + 1
@@ -177,7 +177,7 @@ class _Step:
         self._forward(self._windowed(start), (later.value, None), later.timestamp)
 
     def _create(self, start: int, aggregate: Any) -> None:
-        """A window with what the aggregate has, and the record."""
+        """Create a window with the aggregate, to which the record is added."""
         self._put(start, aggregate, self._timestamp, None)
 
     def _update(self, start: int, found: "ValueAndTimestamp[Any]") -> None:

@@ -132,7 +132,7 @@ class Branch(Node):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.predicates: list[Callable[[Any, Any], bool]] = []
-        """Of the children, in their order."""
+        """The predicates of the children, in the same order."""
 
     def bind(self, context: TaskContext, children: Sequence[Receiver]) -> Receiver:
         branches = tuple(zip(self.predicates, children, strict=True))
@@ -147,8 +147,8 @@ class Branch(Node):
 
 
 class DropNullKeys(Node):
-    """Before a re-partitioning: what has no key belongs to no group (as the filter that Kafka puts there). It passes
-    all records if there is a step behind it that has results for them (NodesWithRelaxedNullKeyJoinDownstream)."""
+    """Drops records without a key before a repartitioning, as Kafka's repartition filter does: they belong to no group.
+    Passes all records if a downstream join has results for them (NodesWithRelaxedNullKeyJoinDownstream)."""
 
     is_relaxed = False
 

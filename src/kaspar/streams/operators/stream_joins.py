@@ -1,11 +1,11 @@
 """Joins of two streams by key, for records whose timestamps are close to each other (KStreamKStreamJoin).
 
-Each side keeps its records in a window store, and looks for partners in that of the other. A joined record has the
-later of the two timestamps. In a left or outer join a record without partner is emitted, alone, when its window and the
-grace period are over, so that it is never followed by a joined record (KIP-633); see waiting_records.py.
+Each side keeps its records in a window store, and looks up partners in the store of the other side. A joined record has
+the later of the two timestamps. In a left or outer join, a record without a partner is emitted alone when its window
+and the grace period are over, so it is never followed by a joined record (KIP-633); see waiting_records.py.
 
-Null keys and values follow KIP-962: a record without value is dropped; one without key has no partner, so it is emitted
-alone where its side keeps such records, and dropped elsewhere.
+Null keys and values follow KIP-962: a record without a value is dropped. A record without a key has no partner: it is
+emitted alone if its side keeps unmatched records, and dropped otherwise.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from kaspar.streams.windows import JoinWindows
 
 
 class JoinWindow(Node):
-    """Keeps the records of one side for the other (KStreamJoinWindow). What is older than the store keeps records is
-    late: it may still find partners, but will not be found itself."""
+    """Stores the records of one side for the other side (KStreamJoinWindow). A record that is older than the store's
+    retention is late: it may still find partners, but is not found itself."""
 
     def __init__(self, name: str, store: str) -> None:
         super().__init__(name, stores=[store])
@@ -71,11 +71,11 @@ class StreamJoin(Node):
         self.other_store = other_store
         self.waiting_store = waiting_store
         self.time_name = time_name
-        """Of the stream time that both sides share."""
+        """The name of the stream time that both sides share."""
 
     @property
     def bounds_ms(self) -> tuple[int, int]:
-        """How far before and after a record of this side its partners may be."""
+        """The maximum time from a record of this side back to an earlier partner, and to a later one."""
         before, after = self.windows.before_ms, self.windows.after_ms
         return (before, after) if self.is_left else (after, before)
 

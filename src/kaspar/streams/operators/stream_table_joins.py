@@ -1,8 +1,8 @@
 """Joins of a stream with a table or a global table: each record looks up the table's current value
 (KStreamKTableJoinProcessor).
 
-Changes of the table emit nothing. A joined record keeps its timestamp. A record without value is dropped, and so is
-one without a key to look up; a left join takes the latter as one that finds nothing (KIP-962).
+Changes of the table emit nothing. A joined record keeps its timestamp. A record without a value is dropped, and so is
+one without a key to look up, except in a left join, which treats it as unmatched (KIP-962).
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class StreamTableJoin(Node):
 
 
 class StreamGlobalTableJoin(Node):
-    """Looks up the key that a function of the program finds in key and value."""
+    """Looks up the key that a function of the program extracts from key and value."""
 
     needs_task = True
 

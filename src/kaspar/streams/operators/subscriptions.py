@@ -1,8 +1,8 @@
-"""What the two tables of a foreign-key join send each other through internal topics (SubscriptionWrapper and
+"""The messages between the two tables of a foreign-key join, sent through internal topics (SubscriptionWrapper and
 SubscriptionResponseWrapper).
 
-A row of the left table subscribes to the row of the right table that it refers to. The response has the hash of the
-left row's value: by it the left table sees whether the row has changed since, and the response is outdated.
+A row of the left table subscribes to the row of the right table that it refers to. The response contains the hash of
+the left row's value, so that the left table detects whether the row has changed and the response is outdated.
 """
 
 import enum
@@ -19,15 +19,15 @@ _HAS_HASH = 1
 
 
 class Instruction(enum.IntEnum):
-    """What the right table does with a subscription."""
+    """How the right table handles a subscription."""
 
     DELETE = 0
-    """The row refers to another one now: no response."""
+    """Do not respond: the left row refers to another row now."""
     DELETE_AND_RESPOND = 1
     SUBSCRIBE_AND_RESPOND = 2
-    """Respond even if there is no such row."""
+    """Respond even if the right row does not exist."""
     SUBSCRIBE = 3
-    """Respond if there is such a row."""
+    """Respond only if the right row exists."""
 
 
 class Subscription(NamedTuple):
@@ -40,7 +40,7 @@ class Subscription(NamedTuple):
 class Response(NamedTuple):
     hash: bytes | None
     value: Any
-    """Of the right row; None if there is none."""
+    """The value of the right row; None if it does not exist."""
 
 
 def hash_of(data: bytes | None) -> bytes | None:
@@ -48,7 +48,7 @@ def hash_of(data: bytes | None) -> bytes | None:
 
 
 class SubscriptionSerde:
-    """One byte for the instruction and one for what follows, the hash if there is one, and the primary key."""
+    """The format: one byte for the instruction, one for flags, the hash if there is one, and the primary key."""
 
     def __init__(self, primary_keys: Serde[Any] | None) -> None:
         self._keys = primary_keys
@@ -74,8 +74,8 @@ class SubscriptionSerde:
 
 
 class ResponseSerde:
-    """One byte for what follows, the hash if there is one, and the right row's value. As in Kafka's
-    SubscriptionResponseWrapperSerde, a value without bytes (an empty text) is read as none."""
+    """The format: one byte for flags, the hash if there is one, and the right row's value. As in Kafka's
+    SubscriptionResponseWrapperSerde, a value of zero bytes (an empty text) is read as None."""
 
     def __init__(self, values: Serde[Any] | None) -> None:
         self._values = values
@@ -100,5 +100,5 @@ class ResponseSerde:
 
 
 def prefix_of(foreign_key: bytes) -> bytes:
-    """How the keys of all subscriptions to one row start (CombinedKeySchema)."""
+    """The prefix of the store keys of all subscriptions to one row (CombinedKeySchema)."""
     return _SIZE.pack(len(foreign_key)) + foreign_key

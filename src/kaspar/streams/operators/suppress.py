@@ -1,9 +1,9 @@
-"""Suppression: changes of a table wait in a buffer (KTableSuppressProcessorSupplier).
+"""Suppression: delays the changes of a table in a buffer (KTableSuppressProcessorSupplier).
 
-A change waits until the stream time of this step is `wait_ms` behind its *buffer time*: the end of its window, or the
-timestamp of the first change of its key. Later changes of the key replace it in its place. Changes leave in the order
-of buffer time and key. As in Kafka, a change that leaves has the old value of the last change of its key, and the
-buffer is checked whenever a record arrives, not by the clock.
+A change waits until the stream time of this step has passed its *buffer time* by `wait_ms`. The buffer time is the end
+of its window, or the timestamp of the first buffered change of its key. Later changes of the key replace it and keep
+the buffer time. Changes are emitted in the order of buffer time and key. As in Kafka, an emitted change has the old
+value of the latest change of its key, and the buffer is checked when a record arrives, not by wall-clock time.
 """
 
 from typing import Any
@@ -27,8 +27,8 @@ class TableSuppress(TableNode):
         self.wait_ms = wait_ms
         self.limits = limits
         self.by_window = by_window
-        """Whether results wait for the end of their windows. Then deletions are not emitted: nobody has seen what they
-        delete."""
+        """Whether results wait for the end of their windows. Deletions are then not emitted, because downstream steps
+        have not seen the deleted results."""
         parent.send_old_values(force=True)
         self.sends_old_values = True
 
@@ -39,7 +39,7 @@ class TableSuppress(TableNode):
         return [self.store, *self.parent.getter_stores()]
 
     def getter(self, context: TaskContext) -> Getter:
-        """What the steps behind the buffer have seen: the prior value of a key that waits."""
+        """The values that downstream steps have seen: for a buffered key, its prior value."""
         parents_value, prior_value = self.parent.getter(context), self._buffer(context).prior_value
 
         def get(key: Any) -> "ValueAndTimestamp[Any] | None":
@@ -81,7 +81,7 @@ class TableSuppress(TableNode):
             raw = context.raw_key, context.raw_value
             context.topic, context.partition, context.offset = change.topic, change.partition, change.offset
             context.headers = change.headers or None
-            context.raw_key = context.raw_value = None  # as Kafka's buffer, it does not keep them
+            context.raw_key = context.raw_value = None  # not buffered, as in Kafka
             try:
                 forward(key, values, change.timestamp)
             finally:

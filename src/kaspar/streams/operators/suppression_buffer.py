@@ -1,6 +1,6 @@
-"""The buffer of a suppression: the changes that wait, and how much they take.
+"""The buffer of a suppression: the waiting changes, and their number and size.
 
-The limits of a buffer are counted in a row of its store. A buffer without limits is not counted.
+The totals of a buffer with limits are kept in a row of its store. Without limits, no totals are kept.
 """
 
 import enum
@@ -21,7 +21,7 @@ class WhenFull(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class BufferLimits:
-    """None: no limit. Sizes are those of the bytes of keys, values and headers, estimated as in Kafka."""
+    """None means no limit. Sizes are the bytes of keys, values and headers, estimated as in Kafka."""
 
     records: int | None = None
     size: int | None = None
@@ -50,14 +50,14 @@ class SuppressionBuffer:
         self._write_value = store.value_serde.serialize
         first = store.first()
         self.first_time = None if first is None else first[0]
-        """The buffer time of the change that leaves next."""
+        """The buffer time of the change that is emitted next."""
         self.totals = self._known_totals()
 
     def read_value(self, data: bytes | None) -> Any:
         return None if data is None else self._store.value_serde.deserialize(self._topic, data)
 
     def prior_value(self, key: Any) -> tuple[bool, Any]:
-        """Whether a change of the key waits, and if so the value that the steps behind the buffer have seen."""
+        """Whether a change of the key is buffered, and if so, the last value that downstream steps have seen."""
         raw_key = self._raw_key(key)
         time = key.window.end if self._by_window else self._store.time_of(raw_key)
         data = None if time is None else self._store.get(time, raw_key)
@@ -90,7 +90,7 @@ class SuppressionBuffer:
             self._count(1, raw_key, buffered)
 
     def first(self) -> tuple[Any, BufferedChange]:
-        """Key and change that leave next."""
+        """Key and change that are emitted next."""
         _, raw_key, data = self._first()
         return self._read_key(self._topic, raw_key), BufferedChange.from_bytes(data)
 
@@ -123,7 +123,7 @@ class SuppressionBuffer:
         self._store.set_totals(self.totals)
 
     def _known_totals(self) -> Totals:
-        """Those of a buffer without limits are not kept: they are counted when it gets some."""
+        """Read the totals from the store, or count them if the buffer had no limits before."""
         known = self._store.totals()
         if known is not None and not self._is_bounded:
             self._store.set_totals(None)

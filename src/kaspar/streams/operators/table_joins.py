@@ -1,9 +1,9 @@
 """Joins of two tables by key (KTableKTableInnerJoin, KTableKTableLeftJoin, KTableKTableRightJoin and
 KTableKTableOuterJoin, KTableKTableJoinMerger).
 
-A change of either table looks up the other's value, and both sides feed one step, which is the joined table. A result
-has the later of the two timestamps. The joined table has a store only if the program names one; without it, values are
-looked up in the two tables and joined again.
+A change of either table looks up the other's value. Both sides feed one step, which is the joined table. A result has
+the later of the two timestamps. The joined table has a store only if the program names one; otherwise, a lookup reads
+both tables and joins the values again.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from kaspar.streams.topology.node import Node, Receiver
 
 
 class TableJoinSide(Node):
-    """Joins the changes of one table with the values of the other. A result needs this side's value, the other's, both,
-    or (in an outer join) any of the two."""
+    """Joins the changes of one table with the values of the other. A result requires this side's value, the other's,
+    both, or (in an outer join) at least one of them."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class TableJoin(TableNode):
         self.store = store
 
     def send_old_values(self, *, force: bool) -> bool:
-        """Old values are joined from those of both tables, which need stores for this join anyway."""
+        """Old values are joined from the old values of both tables, which need stores for this join anyway."""
         for table, side in zip((self.left, self.right), self.sides, strict=True):
             table.send_old_values(force=True)
             side.sends_old_values = True

@@ -1,9 +1,9 @@
-"""Tables: where they come from, and what filters, maps and re-keys them.
+"""Table operators: sources, filters, mapped values, and groupings by another key.
 
-A table node forwards changes, pairs of new and old value. Whether old values are sent, and which tables have a store,
-follows Kafka's KTableImpl: a step that needs old values asks its parents for them (`send_old_values`), and a step that
-looks up values asks for a getter, which a table without a store computes from its parent's. Where a filter or a mapped
-table has no store and old values are not needed, it sends a tombstone whenever a value does not pass.
+A table node forwards changes: pairs of new and old value. Whether old values are sent, and which tables have a store,
+follows Kafka's KTableImpl: a step that needs old values requests them from its parents (`send_old_values`), and a step
+that looks up values gets a getter, which a table without a store derives from its parent's getter. A filter or a mapped
+table without a store that sends no old values sends a tombstone whenever a value does not pass.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kaspar.streams.topology.context import TaskContext
 from kaspar.streams.topology.node import Node, Receiver
 
 Getter: TypeAlias = Callable[[Any], "ValueAndTimestamp[Any] | None"]
-"""The value of a key and its timestamp."""
+"""Takes a key, returns its value and the value's timestamp."""
 
 
 class TableNode(Node):
@@ -25,15 +25,16 @@ class TableNode(Node):
         self.sends_old_values = False
 
     def send_old_values(self, *, force: bool) -> bool:
-        """Send old values from now on. Without `force` only if that needs no further store; returns whether it does."""
+        """Request old values. Without `force`, they are sent only if that needs no additional store. Returns whether
+        they are sent."""
         raise NotImplementedError
 
     def getter(self, context: TaskContext) -> Getter:
-        """Looks up values of the table in a task."""
+        """A function that looks up values of the table in a task."""
         raise NotImplementedError
 
     def getter_stores(self) -> list[str]:
-        """The stores that the getter uses. Gives a source its store if it has none."""
+        """The stores that the getter uses. Adds a store to a source without one."""
         raise NotImplementedError
 
 
@@ -58,7 +59,7 @@ class StoreTable(TableNode):
 
 
 class TableSource(TableNode):
-    """A topic or a stream as a table (KTableSource). It gets its store when one is needed."""
+    """A topic or a stream as a table (KTableSource). Its store is added when a step needs it."""
 
     def __init__(self, name: str, store: str, add_store: Callable[["TableSource"], object], *, stored: bool) -> None:
         super().__init__(name)
@@ -104,7 +105,7 @@ class TableSource(TableNode):
 
 
 def storing_receiver(context: TaskContext, name: str, forward: Receiver, *, sends_old: bool) -> Receiver:
-    """Puts every record into a store, and forwards the change."""
+    """A receiver that puts every record into a store and forwards the change."""
     store = context.store(name)
     get, put = store.get, store.put
 
@@ -120,10 +121,10 @@ def storing_receiver(context: TaskContext, name: str, forward: Receiver, *, send
 
 
 class DerivedTable(TableNode):
-    """A table computed from another key by key; `store` is None where it is not kept."""
+    """A table computed from another one, key by key. `store` is None if it is not stored."""
 
     omits_unknown_keys = False
-    """Whether a deletion is not passed on if it is known that nobody behind this table has heard of the key."""
+    """Whether a deletion is dropped if downstream steps are known not to have seen the key."""
 
     def __init__(self, name: str, parent: TableNode, store: str | None) -> None:
         super().__init__(name)
@@ -138,7 +139,7 @@ class DerivedTable(TableNode):
         return self.sends_old_values
 
     def computed(self, context: TaskContext) -> Callable[[Any, Any], Any]:
-        """What the value of a key becomes, from key and the parent's value."""
+        """The function that computes a value from the key and the parent's value."""
         raise NotImplementedError
 
     def getter(self, context: TaskContext) -> Getter:
@@ -182,7 +183,7 @@ class DerivedTable(TableNode):
 
 
 class TableFilter(DerivedTable):
-    """KTableFilter."""
+    """A filtered table (KTableFilter)."""
 
     omits_unknown_keys = True
 
@@ -198,7 +199,7 @@ class TableFilter(DerivedTable):
         super().__init__(name, parent, store)
         self.predicate = predicate
         self.negated = negated
-        # Where the parent has a store, old values cost little and spare tombstones for keys that never passed.
+        # If the parent has a store, old values are cheap and avoid tombstones for keys that never passed.
         self.sends_old_values = parent.send_old_values(force=False)
 
     def computed(self, context: TaskContext) -> Callable[[Any, Any], Any]:
@@ -211,7 +212,7 @@ class TableFilter(DerivedTable):
 
 
 class TableMapValues(DerivedTable):
-    """KTableMapValues."""
+    """A table with mapped values (KTableMapValues)."""
 
     def __init__(
         self,
@@ -249,8 +250,8 @@ class TableToStream(Node):
 
 
 class TableSelect(Node):
-    """Re-keys a table for a grouping (KTableRepartitionMap): the old value is withdrawn from its group, and the new one
-    added to its own. If both groups are the same, they are sent as one change (KIP-904)."""
+    """Maps a table to other keys for a grouping (KTableRepartitionMap): the old value is subtracted from its group, and
+    the new value is added to its group. If both groups are the same, one change is sent (KIP-904)."""
 
     def __init__(self, name: str, selector: Callable[[Any, Any], tuple[Any, Any]]) -> None:
         super().__init__(name)
@@ -280,7 +281,7 @@ class TableSelect(Node):
 
 
 class TableAggregate(StoreTable):
-    """A grouped table (KTableAggregate): subtracts the old value, then adds the new one."""
+    """The aggregate of a grouped table (KTableAggregate): subtracts the old value, then adds the new one."""
 
     def __init__(
         self,
@@ -321,7 +322,7 @@ class TableAggregate(StoreTable):
 
 
 class TableReduce(StoreTable):
-    """A grouped table (KTableReduce)."""
+    """The reduction of a grouped table (KTableReduce)."""
 
     def __init__(
         self, name: str, store: str, adder: Callable[[Any, Any], Any], subtractor: Callable[[Any, Any], Any]

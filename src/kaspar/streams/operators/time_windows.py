@@ -1,8 +1,8 @@
 """Aggregates by tumbling and hopping windows (KStreamWindowAggregate).
 
-A record belongs to all windows that contain its timestamp. A window is closed when the stream time of this step, less
-the grace period, has reached its end; what arrives later for it is dropped. Only a record without key belongs to no
-window: the aggregator is also called for values of None, as in Kafka.
+A record belongs to all windows that contain its timestamp. A window is closed when the stream time of this step, minus
+the grace period, has reached its end; its later records are dropped. Only records without a key belong to no window:
+the aggregator is also called for values of None, as in Kafka.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from kaspar.streams.topology.node import Receiver
 from kaspar.streams.windows import EmitStrategy, TimeWindows, Window, Windowed
 
 Update: TypeAlias = Callable[[Any, Any, int, Window], None]
-"""Adds a record to one window: its key, value, timestamp, and the window."""
+"""Adds a record to one window. Takes key, value, timestamp and window."""
 
 
 class TimeWindowAggregate(TimeWindowedTable):
@@ -69,7 +69,7 @@ class TimeWindowAggregate(TimeWindowedTable):
     def _hopping(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, windows, grace_ms = self.clock(context), self.windows, self.windows.grace_ms
         bucket, matching = -1, [Window(0, 0)]
-        # The windows of a timestamp are the same until the next one begins, if the size is a multiple of the advance.
+        # If the size is a multiple of the advance, the windows of a timestamp change only when the next window begins.
         step_ms = windows.advance_ms if windows.size_ms % windows.advance_ms == 0 else 1
 
         def receive(key: Any, value: Any, timestamp: int) -> None:

@@ -1,4 +1,4 @@
-"""transform_values of a table: a function with stores (KTableTransformValues)."""
+"""KTable.transform_values: maps values with an object that may use stores (KTableTransformValues)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from kaspar.streams.topology.node import Receiver
 
 
 class ValueTransformer:
-    """Subclasses override `transform`, and `init` to get their stores."""
+    """The base class of transformers. Subclasses override `transform`, and `init` to get their stores."""
 
     def init(self, context: "TransformerContext") -> None:
         self.context = context
@@ -20,7 +20,7 @@ class ValueTransformer:
 
 
 class TransformerContext:
-    """What a transformer may use."""
+    """The context of a transformer: its stores, and the headers of the current record."""
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
@@ -34,8 +34,8 @@ class TransformerContext:
 
 
 class TableTransformValues(DerivedTable):
-    """Unlike mapped values, a transformed value is computed from None too, and the old value is computed again from the
-    parent's old value, unless the result has a store."""
+    """Transforms None too, unlike TableMapValues. The old value is computed again from the parent's old value, unless
+    the result has a store."""
 
     global_stores = None
 

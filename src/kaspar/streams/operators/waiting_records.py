@@ -1,9 +1,9 @@
-"""Records of a left or outer join of streams that have no partner yet: the store that both sides of the join share.
+"""The store of records of a left or outer stream join that have no partner yet. Both sides of the join share it.
 
-A record waits here until a partner arrives or its window closes, and what closes is emitted in the order of timestamp,
-side (right before left) and key, as Kafka emits it (KStreamKStreamJoin, TimestampedKeyAndJoinSide). Records of one
-side, key and timestamp are one entry. In a ByteStore the side comes first, then the timestamp: so the closed entries of
-a side are one range, although the windows of the two sides may close at different times.
+A record waits here until a partner arrives or its window closes. Records with closed windows are emitted in the order
+of timestamp, side (right before left) and key, as in Kafka (KStreamKStreamJoin, TimestampedKeyAndJoinSide). Records
+with the same side, key and timestamp form one entry. Keys in the ByteStore start with the side, then the timestamp, so
+that the closed entries of a side are one range, although the windows of the two sides may close at different times.
 """
 
 import struct
@@ -32,7 +32,7 @@ class WaitingRecord(NamedTuple):
 
 
 class EitherSide:
-    """The serde of a pair: whether a value is of the left side, and the value (Kafka's LeftOrRightValueSerde)."""
+    """The serde of a pair: whether a value belongs to the left side, and the value (Kafka's LeftOrRightValueSerde)."""
 
     def __init__(self, left: Serde[Any] | None, right: Serde[Any] | None) -> None:
         self._left = left
@@ -60,9 +60,9 @@ class EitherSide:
 
 
 class WaitingRecords:
-    """The store. `earliest` is the time by which a join decides whether to look for closed windows at all. As in Kafka,
-    it is that of the entry at which the last look ended, so a look may come a bit later than a window closes; it is not
-    kept from one micro-batch to the next."""
+    """The store. A join uses `earliest` to decide whether to search for closed windows at all. As in Kafka, it is the
+    time of the entry at which the last search ended, so a closed window may be found a bit late. It is not kept between
+    micro-batches."""
 
     def __init__(
         self, name: str, store: ByteStore, topic: str, key_serde: Serde[Any], value_serde: Serde[tuple[bool, Any]]
@@ -72,7 +72,7 @@ class WaitingRecords:
         self._topic = topic
         self._key_serde = key_serde
         self._value_serde = value_serde
-        self._first = {_LEFT: 0, _RIGHT: 0}  # no entry of a side is before this time
+        self._first = {_LEFT: 0, _RIGHT: 0}  # no entry of the side is earlier
         first = [row for side in (_LEFT, _RIGHT) if (row := store.first_row(side, _behind(side)))]
         self.earliest = min(map(_time, first), default=NEVER)
 
@@ -87,7 +87,7 @@ class WaitingRecords:
         self._first[side] = min(self._first[side], record.timestamp)
 
     def remove(self, *, is_left: bool, key: Any, timestamp: int) -> None:
-        """Of all records of this side, key and timestamp, if there are any: they have a partner."""
+        """Remove all records of this side, key and timestamp, if there are any: they have a partner."""
         store_key = self._store_key(is_left, key, timestamp)
         if self._store.get(store_key) is not None:
             self._store.put(store_key, None)
@@ -101,7 +101,7 @@ class WaitingRecords:
         return (record for row in sorted(closed, key=_order) for record in self._records(row))
 
     def all(self) -> Iterator[WaitingRecord]:
-        """In the order in which they would be emitted."""
+        """All records, in the order in which they would be emitted."""
         return (record for row in sorted(self._store.range(None, None), key=_order) for record in self._records(row))
 
     def _store_key(self, is_left: bool, key: Any, timestamp: int) -> bytes:
@@ -113,11 +113,12 @@ class WaitingRecords:
         start = self._first[side]
         if before <= start:
             return []
-        self._first[side] = before  # a task need not pass its own deletions again
+        self._first[side] = before  # so that a task does not scan its own deletions again
         return list(self._store.range(_at(side, start), _at(side, before)))
 
     def _end_of_look(self, left_before: int, right_before: int) -> int:
-        """Where Kafka's loop over the entries ends: behind the first open entries of both sides, or with the last."""
+        """The time of the entry at which Kafka's loop ends: the one after the first open entries of both sides, or the
+        last entry."""
         first_row = self._store.first_row
         left = first_row(_at(_LEFT, max(0, left_before)), _behind(_LEFT))
         right = first_row(_at(_RIGHT, max(0, right_before)), _behind(_RIGHT))
@@ -147,7 +148,7 @@ class WaitingRecords:
 
 @dataclass(frozen=True, slots=True)
 class _WaitingRecordsKind:
-    """Its changelog is that of a key-value store."""
+    """The kind of this store. Its changelog is that of a key-value store."""
 
     def open(self, spec: StoreSpec, store: ByteStore, context: StoreContext) -> WaitingRecords:
         topic = spec.changelog_topic(context.application_id)

@@ -1,6 +1,6 @@
-"""Keys of windowed tables: how they are written, and to which partition.
+"""The serde and the partitioner of the keys of windowed tables.
 
-The serde of the inner key may be unknown when the topology is built: then it is the program's default.
+If the serde of the inner key is unknown when the topology is built, it is the program's default.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from kaspar.streams.serdes import Serde, session_windowed, windowed
 
 @dataclass(frozen=True, slots=True)
 class WindowedKeys:
-    """Stands for the serde of keys `Windowed(key, window)` until the program's defaults are known."""
+    """A placeholder for the serde of keys `Windowed(key, window)` until the program's defaults are known."""
 
     inner: Serde[Any] | None
     window_size_ms: int | None
-    """None for sessions, whose ends are in the key."""
+    """None for sessions, whose serialized keys contain the end."""
 
     def with_defaults(self, key_serde: Serde[Any], value_serde: Serde[Any]) -> Serde[Any]:
         inner = key_serde if self.inner is None else _resolved(self.inner, key_serde, value_serde)
@@ -45,7 +45,7 @@ class WindowedKeyPartitioner:
 
 
 def partitioner_of(key_serde: Serde[Any] | None) -> WindowedKeyPartitioner | None:
-    """None unless it is the serde of windowed keys."""
+    """The partitioner for a serde of windowed keys; None for other serdes."""
     if isinstance(key_serde, WindowedKeys) or hasattr(key_serde, "serialize_base_key"):
         return WindowedKeyPartitioner(key_serde)
     return None

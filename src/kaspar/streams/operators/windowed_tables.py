@@ -1,7 +1,7 @@
-"""Tables that come out of windows: their keys are `Windowed(key, window)`.
+"""Tables of windowed aggregates, whose keys are `Windowed(key, window)`.
 
-A window store has the windows of a key by their starts, a session store by their ends and starts; so looking up a
-windowed key is a fetch by its window.
+A window store orders the windows of a key by their starts, a session store by their ends and starts, so a windowed key
+is looked up by a fetch of its window.
 """
 
 from typing import Any
@@ -15,15 +15,15 @@ from kaspar.streams.windows import EmitStrategy, Windowed
 
 
 class WindowedTable(TableNode):
-    """The result of an aggregate by windows, kept in a store."""
+    """The result of a windowed aggregate, kept in a store."""
 
     def __init__(self, name: str, store: str, closes_after_ms: int, emit_strategy: EmitStrategy) -> None:
         super().__init__(name)
         self.store = store
         self.stores = [store]
         self.closes_after_ms = closes_after_ms
-        """How long after its end a window is closed, and its result final: the grace period; for sessions the gap, too
-        (GraphGraceSearchUtil)."""
+        """The time from a window's end until it closes and its result is final: the grace period, for sessions plus the
+        gap (GraphGraceSearchUtil)."""
         self.emit_strategy = emit_strategy
 
     def clock(self, context: TaskContext) -> Clock:
@@ -32,11 +32,11 @@ class WindowedTable(TableNode):
 
     @property
     def closing_store(self) -> str:
-        """The store of the open windows, where only final results are emitted."""
+        """The name of the store of open windows, if only final results are emitted."""
         return f"{self.store}-closing"
 
     def closing_windows(self, context: TaskContext, forward: Receiver) -> ClosingWindows | None:
-        """None where every update is emitted."""
+        """The open windows, or None if every update is emitted."""
         if self.emit_strategy is EmitStrategy.ON_WINDOW_UPDATE:
             return None
         return ClosingWindows(context.store(self.closing_store), self.getter(context), forward)
@@ -50,7 +50,7 @@ class WindowedTable(TableNode):
 
 
 class TimeWindowedTable(WindowedTable):
-    """Of tumbling, hopping and sliding windows."""
+    """A table of tumbling, hopping or sliding windows."""
 
     def getter(self, context: TaskContext) -> Getter:
         fetch = context.store(self.store).fetch
@@ -63,7 +63,7 @@ class TimeWindowedTable(WindowedTable):
 
 
 class SessionTable(WindowedTable):
-    """Of sessions. The timestamp of a session's value is the session's end."""
+    """A table of sessions. The timestamp of a session's value is the session's end."""
 
     def getter(self, context: TaskContext) -> Getter:
         fetch = context.store(self.store).fetch_session

@@ -1,4 +1,4 @@
-"""Connections to changelogs, for those who find their state on disk most of the time."""
+"""Connections to changelogs that are opened only when needed: most of the time the state is on disk."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ class LazyReader:
     """A ChangelogReader that connects when it is first used."""
 
     def __init__(self, topics: Mapping[str, str], connection: ConnectionSettings) -> None:
-        """`topics` are the changelogs by the names of their stores."""
+        """`topics` are the changelog topics by store name."""
         self._topics = topics
         self._connection = connection
         self._client: Client | None = None

@@ -1,7 +1,8 @@
-"""The settings of a streams program: Kafka's names, in a mapping, and `spark.*` for Spark's own.
+"""The settings of a streams program: Kafka's names, and `spark.*` for Spark's own settings.
 
-Every name has an effect or is refused, with the name that was probably meant. Settings of clients (`security.protocol`,
-`ssl.*`, `sasl.*`, and what begins with `consumer.`, `producer.` or `admin.`) are those of kaspar's Spark data source.
+Unknown names are rejected, with the name that was probably meant; known names without an effect are logged. Client
+settings (`security.protocol`, `ssl.*`, `sasl.*`, and names that start with `consumer.`, `producer.` or `admin.`) are
+those of kaspar's Spark data source.
 """
 
 import difflib
@@ -24,7 +25,7 @@ _AnyValue = TypeVar("_AnyValue")
 AT_LEAST_ONCE: Final = "at_least_once"
 EXACTLY_ONCE: Final = "exactly_once_v2"
 BROKERS_DEFAULT: Final = -1
-"""The replication factor that the brokers choose (KIP-464)."""
+"""The brokers choose the replication factor (KIP-464)."""
 
 _MAX_OFFSETS: Final = 1_000_000
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -100,7 +101,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         "upgrade.from",
     }
 )
-"""Settings of Kafka Streams for what Spark does here, or for what does not exist: caches, threads, standby replicas."""
+"""Settings of Kafka Streams for features that Spark replaces or that do not exist here: caches, threads, standbys."""
 _DECIDED_HERE: Final = {
     "default.timestamp.extractor": "pass a function to each source with timestamp_extractor= instead",
     "consumer.isolation.level": "a streams program always reads committed records",
@@ -120,19 +121,19 @@ class StreamsConfig:
     is_exactly_once: bool
     offset_reset: str
     state_dir: Path
-    """Of this program: `state.dir` and the application id."""
+    """The directory of this program: `state.dir` and the application id."""
     trigger_ms: int
     max_offsets: int
     max_bytes: int
     replication_factor: int
     fail_on_data_loss: bool
-    """Whether the program stops if records that it has not read were deleted."""
+    """Whether the program stops if records were deleted before it has read them."""
     listener: tuple[str, int] | None
-    """Host and port of the page with the contents of the stores; None: there is none."""
+    """Host and port at which the contents of the stores are served; None if they are not."""
     metrics_listener: str | None
-    """host:port of the page for Prometheus; None: there is none."""
+    """host:port of the page for Prometheus; None if there is none."""
     read_options: Mapping[str, str] = field(repr=False)
-    """For the data source: how it connects, and what `consumer.` was given."""
+    """The options of the data source: connection settings and `consumer.` settings."""
     write_options: Mapping[str, str] = field(repr=False)
     spark: Mapping[str, str] = field(repr=False)
 
@@ -178,13 +179,13 @@ def default_state_dir() -> Path:
 
 
 class _Reader:
-    """Reads settings, which may be given as text or as values."""
+    """Reads settings, whose values may be text or Python values."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
 
     def any(self, *names: str) -> Any:
-        """The first of these that is given."""
+        """The value of the first of these settings that is given."""
         return next((self._given[name] for name in names if name in self._given), None)
 
     def text(self, name: str) -> str | None:
@@ -237,7 +238,7 @@ def _check_name(name: str) -> None:
 
 
 def _client_settings(given: Mapping[str, Any]) -> dict[str, str]:
-    """What all clients of the program share."""
+    """The settings that all clients of the program share."""
     own = {"bootstrap.servers", "client.id", "request.timeout.ms"}
     clients = {name: _text(value) for name, value in given.items() if name in own or name.startswith(_CLIENT_PREFIXES)}
     if not clients.get("bootstrap.servers", "").strip():
@@ -311,7 +312,7 @@ def _metrics_listener(read: _Reader) -> str | None:
 
 
 def _listener(read: _Reader, *names: str) -> tuple[str, int] | None:
-    """Of the first of these settings that is given."""
+    """Host and port from the first of these settings that is given."""
     name = next((each for each in names if read.text(each) is not None), names[0])
     text = read.text(name)
     if text is None:

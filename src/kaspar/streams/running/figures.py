@@ -1,4 +1,4 @@
-"""What is counted of a running sub-topology, on the driver."""
+"""The counters of a running sub-topology, on the driver."""
 
 import threading
 from collections import Counter
@@ -10,7 +10,7 @@ STREAM_TIME = "task"
 
 
 class Figures:
-    """Written by the thread of the query, and read by others."""
+    """The counters. Written by the thread of the query, read by other threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class Figures:
         self._state_bytes: dict[int, int] = {}
 
     def add(self, reports: Sequence[TaskReport]) -> None:
-        """A batch is published."""
+        """Add the reports of a published batch."""
         with self._lock:
             self.batches += 1
             for report in reports:

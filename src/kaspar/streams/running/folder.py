@@ -1,14 +1,16 @@
-"""The directory of a program under `state.dir`: what it needs to resume.
+"""The directory of a program under `state.dir`: everything that it needs to resume.
 
 run.json         the id of this history of the program, which is committed to its group with every offset; the ids of
-                 the topics that the rest of the folder depends on; the names of the state of each sub-topology, and
+                 the topics that the rest of the folder depends on; for each sub-topology, the name of its state and
                  the topics that it reads
 checkpoints/N    Spark's checkpoint of sub-topology N
-batches/N.json   what the driver has fixed for a batch before it runs, so that a repeated one sees the same
+batches/N.json   values that the driver has fixed for a batch before it runs, so that a repeated batch sees them again
 state/N/NAME/P   the state of partition P, a cache of the changelogs
 
-What is outdated is found when the folder is opened (outdated.py), and discarded. State that is discarded gets another
-name as well: machines of a Spark cluster may still have files of the old name, and processes may have them open.
+A history continues across restarts of the program, and ends when the whole directory is outdated.
+
+Outdated parts are detected when the folder is opened (outdated.py), and discarded. The new state then gets another
+name, because machines of a Spark cluster may still have files with the old name, and processes may have them open.
 """
 
 import errno
@@ -39,21 +41,21 @@ class Run(msgspec.Struct, frozen=True):
     id: str
     topic_ids: Mapping[str, str] = {}
     state_names: Mapping[str, str] = {}
-    """By the numbers of the sub-topologies."""
+    """The names of the state directories, by sub-topology number."""
     sources: Mapping[str, Sequence[str]] = {}
-    """What each of them reads, by their numbers: its checkpoint has the offsets of these topics."""
+    """The topics that each sub-topology reads, by number. Its checkpoint contains the offsets of these topics."""
     has_named_queries: bool = False
     """Whether batches are published under names (predecessors.py); earlier versions used the ids in the checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What a batch must see again if it is repeated."""
+    """The values that must be the same if a batch is repeated."""
 
     batch_id: int
     wall_clock_ms: int
     global_ends: Mapping[str, Sequence[int]]
-    """Up to where each partition of the topics of global tables is read."""
+    """The end offsets up to which the partitions of global tables' topics are read."""
 
 
 class RunFolder:
@@ -61,10 +63,10 @@ class RunFolder:
         self.path = path
         self._run = Run("")
         self.recreated: frozenset[str] = frozenset()
-        """The topics that were found to be others than before when the folder was opened."""
+        """The topics that were found to be recreated when the folder was opened."""
 
     def create(self) -> None:
-        """Raises StreamsError if it cannot be written."""
+        """Create the folder. Raises StreamsError if it is not writable."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -82,11 +84,11 @@ class RunFolder:
         topic_ids: Mapping[str, str],
         sources: Mapping[int, Sequence[str]],
     ) -> dict[TopicPartition, int]:
-        """Discard what is outdated. Returns where sub-topologies without a checkpoint begin.
+        """Discard outdated parts. Returns the offsets at which sub-topologies without a checkpoint start.
 
-        `committed` are the offsets of the program's group for its source topics. `topic_ids` are those of the topics
-        in `topics`, as far as they are known. `sources` are the topics that each sub-topology reads. Raises
-        StreamsError if a changed program reads a topic in another sub-topology than before.
+        `committed` are the offsets of the program's group for its source topics. `topic_ids` are the known ids of the
+        topics in `topics`. `sources` are the topics that each sub-topology reads. Raises StreamsError if a changed
+        program reads a topic in another sub-topology than before.
         """
         self.create()
         run = read_json(self._file, Run)
@@ -117,8 +119,8 @@ class RunFolder:
         return True
 
     def _refuse_moved(self, run: Run, sources: Mapping[int, Sequence[str]]) -> None:
-        """A topic's offsets are in the checkpoint of the sub-topology that reads it. Another sub-topology would take it
-        for a new topic, and process all of its records again."""
+        """Raises StreamsError if a topic has moved to another sub-topology. Its offsets are in the checkpoint of the
+        sub-topology that reads it. Another one would treat it as a new topic, and process all of its records again."""
         before = {int(number): read for number, read in run.sources.items() if self.checkpoint(int(number)).exists()}
         for number, read in sources.items():
             for earlier, topics in before.items():
@@ -149,7 +151,7 @@ class RunFolder:
         return msgspec.structs.replace(run, state_names=kept)
 
     def _forget_ends(self, number: int, recreated: Collection[str]) -> None:
-        """The offsets that were fixed for a batch are of the old topics; the new ones may never reach them."""
+        """Remove the offsets of recreated topics that were fixed for a batch: the new topics may never reach them."""
         facts = self.batch_facts(number)
         if facts is not None and not facts.global_ends.keys().isdisjoint(recreated):
             ends = {topic: ends for topic, ends in facts.global_ends.items() if topic not in recreated}
@@ -157,12 +159,12 @@ class RunFolder:
 
     @property
     def metadata(self) -> str:
-        """What is committed with every offset."""
+        """The metadata that is committed with every offset."""
         return _METADATA + self._run.id
 
     @staticmethod
     def committed_by(committed: Mapping[TopicPartition, CommittedOffset]) -> str | None:
-        """The id of the run that committed these offsets; None if it was not one run of a streams program."""
+        """The id of the history that committed these offsets; None if they were not all committed by one."""
         (found, *others) = {each.metadata for each in committed.values()} or {""}
         is_one = not others and found.startswith(_METADATA)
         return found.removeprefix(_METADATA) if is_one else None
@@ -183,8 +185,8 @@ class RunFolder:
         return self.path / "checkpoints" / str(sub_topology)
 
     def batch_offsets(self, sub_topology: int, batch_id: int) -> dict[TopicPartition, int]:
-        """Up to where the batch reads. Spark writes it down before the batch runs: a version, settings, and a line for
-        each source, of which the data source is the first."""
+        """The end offsets of a batch's inputs. Spark writes this file before the batch runs: a version, settings, and a
+        line for each source, the first of which is the data source."""
         lines = (self.checkpoint(sub_topology) / "offsets" / str(batch_id)).read_text().splitlines()
         return from_json(msgspec.json.decode(lines[_FIRST_SOURCE]))
 
@@ -195,7 +197,7 @@ class RunFolder:
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def batch_facts(self, sub_topology: int) -> BatchFacts | None:
-        """Of the last batch for which they were written."""
+        """The facts of the last batch for which they were written."""
         return read_json(self._batch_file(sub_topology), BatchFacts)
 
     def write_batch_facts(self, sub_topology: int, facts: BatchFacts) -> None:
@@ -208,6 +210,6 @@ class RunFolder:
 
 
 def _remove(folder: Path) -> None:
-    """Raises OSError: what is outdated must not be used again."""
+    """Remove a folder. Raises OSError if that fails: outdated parts must not be used again."""
     if folder.exists():
         shutil.rmtree(folder)

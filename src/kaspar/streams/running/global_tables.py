@@ -1,7 +1,7 @@
-"""Global tables: topics that every task has as a whole.
+"""Global tables: topics of which every task has a complete copy.
 
-Each machine keeps a copy of every partition of such a topic, filled up to offsets that the driver fixes for a batch
-before it runs. They are written down beside the checkpoint, so that a repeated batch sees the same tables.
+Each machine keeps a copy of every partition of such a topic, up to end offsets that the driver fixes for a batch before
+it runs. These are stored beside the checkpoint, so that a repeated batch sees the same tables.
 """
 
 import heapq
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kaspar.records import Record
 
 Ends = Mapping[str, Sequence[int]]
-"""Up to where each partition of a topic is read, by topic."""
+"""The end offsets of each topic's partitions, by topic."""
 
 
 def fixed_ends(client: Client, tables: Sequence[GlobalTable], counts: Mapping[str, int]) -> dict[str, list[int]]:
-    """The present ends of the topics."""
+    """The current end offsets of the tables' topics."""
     topics = [topic for table in tables for topic in table.source.topics]
     where = {TopicPartition(topic, each): LATEST_TIMESTAMP for topic in topics for each in range(counts[topic])}
     found = list_offsets(client, where, isolation_level=READ_COMMITTED) if where else {}
@@ -83,7 +83,7 @@ class GlobalStores:
 
 
 class CheckedReader:
-    """Reads the topic of a table as if it were a changelog. Records that cannot be read are skipped or refused."""
+    """Reads the topic of a table like a changelog. Skips or rejects records that cannot be deserialized."""
 
     def __init__(self, reader: LazyReader, table: GlobalTable, settings: TaskSettings, topic: str) -> None:
         source = table.source
@@ -115,7 +115,7 @@ class CheckedReader:
 
 
 class _Union:
-    """Several snapshots as one. A key is in one of them, unless its topic was not partitioned by key."""
+    """The union of several snapshots. A key is in only one of them, unless its topic is not partitioned by key."""
 
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:
         self._snapshots = snapshots

@@ -1,7 +1,7 @@
-"""The stores of a running program, read on the driver: the version that the last published batch has left.
+"""The stores of a running program, for reads on the driver: their contents after the last published batch.
 
-Each look-up opens the copy of the partition on this machine, brought up to date by delta files or by the changelog. It
-takes milliseconds, and disturbs no task.
+Each lookup opens this machine's copy of the partition and brings it up to date from delta files or the changelog. This
+takes milliseconds, and does not disturb tasks.
 """
 
 import heapq
@@ -61,13 +61,13 @@ class LocalStore:
 
     @property
     def has_windows(self) -> bool:
-        """Windows or sessions."""
+        """Whether the keys are windows or sessions."""
         return bool(self.spec.retention_ms)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, key: Any) -> Any:
-        """The value of a key, with its timestamp where the store has timestamps; None if there is none."""
+        """The value of a key, with its timestamp if the store has timestamps; None if there is none."""
         self._refuse_windows("get", "fetch")
         for partition in self._partitions_of(key):
             with self._opened(partition) as store:
@@ -76,12 +76,12 @@ class LocalStore:
         return None
 
     def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Keys and their values between two keys, both inclusive, in the order of the keys' bytes."""
+        """Keys and values between two keys, both inclusive, in the order of the serialized keys."""
         self._refuse_windows("range", "fetch")
         return self._all_partitions(lambda store: store.range(first, last))
 
     def fetch(self, key: Any, time_from: int = 0, time_to: int = _FOREVER) -> list[tuple[Windowed[Any], Any]]:
-        """The windows of a key that begin in this span of time, or the sessions that overlap with it."""
+        """The windows of a key that begin in this time range, or the sessions that overlap it."""
         self._refuse_no_windows()
         found: list[tuple[Windowed[Any], Any]] = []
         for partition in self._partitions_of(key):
@@ -95,7 +95,7 @@ class LocalStore:
     def fetch_range(
         self, first: Any = None, last: Any = None, time_from: int = 0, time_to: int = _FOREVER
     ) -> Iterator[tuple[Windowed[Any], Any]]:
-        """As fetch(), of all keys between two, both inclusive; one partition after the other."""
+        """Like fetch(), for all keys between two keys, both inclusive, one partition after the other."""
         self._refuse_no_windows()
         for partition in range(self.partitions):
             with self._opened(partition) as store:
@@ -112,7 +112,7 @@ class LocalStore:
         return count
 
     def _partitions_of(self, key: Any) -> Sequence[int]:
-        """Where a key may be: any partition, if a function of the program decides it."""
+        """The partitions that may contain a key: all of them, if the program has a custom partitioner."""
         return range(self.partitions) if self._has_partitioner else [self.partition_of(key)]
 
     def partition_of(self, key: Any) -> int:
@@ -127,7 +127,7 @@ class LocalStore:
         return partition
 
     def _all_partitions(self, rows: Callable[[Any], Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
-        """All partitions in one order, each open for as long as it is read."""
+        """The rows of all partitions, merged by key. A partition is open only while it is read."""
         write = self.key_serde.serialize
         topic = self._topics[self.name]
 
@@ -141,7 +141,7 @@ class LocalStore:
 
     @contextmanager
     def _opened(self, partition: int) -> Iterator[Any]:
-        """The typed store over a snapshot. Nothing is written to it."""
+        """Open the typed store over a snapshot, for reading only."""
         wanted = dict(self._versions.ends.get(partition, {}))
         reader = LazyReader(self._topics, self._config.connection)
         with (

@@ -1,7 +1,7 @@
-"""In a task before the shuffle: records of the source topics become rows for the tasks of their keys.
+"""The map side, in a task before the shuffle: converts source records to rows for the tasks of their keys.
 
-If no record has to be read for that, Spark itself passes the columns on (`passed_on`), and no Python is called here.
-Otherwise the steps without state run here, record by record.
+If that requires no deserialization, Spark itself passes the columns on (`passed_on`), and no Python code runs in the
+task. Otherwise the stateless steps run here, record by record.
 """
 
 import gc
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headerBytes"
-"""The columns that are read from topics. Where `topic` is null, a row is only a tick of the clock."""
+"""The columns that are read from topics. A row whose `topic` is null is only a tick of the clock."""
 
 _CHUNK = 4_096
 _IS_NEW = " was just created: the batch is retried."
@@ -48,19 +48,19 @@ _MAX_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class MapPlan:
-    """What the map side of a batch needs to know. Pickled to the tasks."""
+    """The parameters of a batch's map side, pickled to the tasks."""
 
     program: ShippedProgram
     topics: tuple[str, ...]
-    """All source topics, in the order of their names."""
+    """All source topics, sorted by name."""
     partitions: int
-    """N of the sub-topology."""
+    """The number of partitions of the sub-topology (N in topics.py)."""
     counts: dict[str, int]
-    """The partitions of the topics that it writes to."""
+    """The numbers of partitions of the topics that it writes to."""
 
 
 def map_function(plan: MapPlan) -> ArrowFunction:
-    """What mapInArrow runs."""
+    """The function for mapInArrow."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with without_traceback():
@@ -70,7 +70,7 @@ def map_function(plan: MapPlan) -> ArrowFunction:
 
 
 def passes_unread(plan: SubTopology) -> bool:
-    """Whether every record of every source goes to its port as it is, and nowhere else."""
+    """Whether every record of every source is sent to its port unchanged, and nowhere else."""
     return all(
         plan.port(source, source) is not None and all(child.name in plan.task_side for child in source.children)
         for source in plan.sources
@@ -78,7 +78,7 @@ def passes_unread(plan: SubTopology) -> bool:
 
 
 def passed_on(rows: "DataFrame", plan: SubTopology, application_id: str, topics: Sequence[str]) -> "DataFrame":
-    """The rows of a plan that passes them unread, with the column `keyPartition`, in the form of `SPARK_SCHEMA`."""
+    """Convert source rows with the column `keyPartition` to SPARK_SCHEMA, for a plan that passes them unread."""
     return rows.where("topic IS NOT NULL").selectExpr(
         "keyPartition AS logical",
         f"{_place(plan, application_id, topics)} + partition AS place",
@@ -137,7 +137,7 @@ class RecordByRecord:
     # --- records ------------------------------------------------------------------------------------------------------
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gc.disable()  # records make no cycles
+        gc.disable()  # records form no reference cycles
         try:
             for batch in batches:
                 rows = without_ticks(batch)
@@ -197,7 +197,7 @@ class RecordByRecord:
             yield batch.slice(first, _MAX_ROWS)
 
     def _written_rows(self, sources: Any, offsets: Any) -> pa.RecordBatch:
-        """They stay together by their source partition, so that its order is kept."""
+        """The rows of output records. Those of one source partition go to the same task, to keep their order."""
         rows = self._written
         outputs = [output for _, output in rows]
         return pa.RecordBatch.from_arrays(
@@ -225,12 +225,12 @@ def without_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def times_of(rows: pa.RecordBatch) -> pa.Array:
-    """In milliseconds; Spark has microseconds."""
+    """The timestamps in milliseconds; Spark's are in microseconds."""
     return pa.array(rows.column("timestamp").view(pa.int64()).to_numpy() // 1000)
 
 
 def logical_partitions(keys: pa.Array, source_partitions: Any, partitions: int) -> pa.Array:
-    """Records without a key stay together by their source partition."""
+    """The logical partition of each record. Records without a key are assigned by their source partition."""
     if not keys.null_count:
         return key_partitions(keys, partitions)
     return key_partitions(keys, partitions, pa.array((source_partitions % partitions).astype(np.int32)))
@@ -251,7 +251,7 @@ def _number(numbers: Mapping[str, int], topic: str) -> int:
 
 
 def _repeated(ends: list[int], *columns: Any) -> list[Any]:
-    """Each element as often as its record has rows. `ends` counts the rows up to and with each record."""
+    """Repeat each element once per row of its record. `ends` is the number of rows up to and including each record."""
     first = np.zeros(1, np.int64)
     times: Any = np.diff(np.array(ends, np.int64), prepend=first)
     return [np.repeat(column, times) for column in columns]

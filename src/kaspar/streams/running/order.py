@@ -1,9 +1,9 @@
-"""The order in which a task processes its rows, which does not depend on how Spark has moved them.
+"""The order in which a task processes its rows, which does not depend on the order in which the shuffle delivers them.
 
-Kafka's tasks take the record with the smallest timestamp among the first ones of their source partitions, each of which
-is in the order of its offsets (PartitionGroup). That is a sort by the largest timestamp so far of a record's source
-partition; ties are ordered by topic, partition and offset. Rows that come from one record stay in the order in which
-they arrive.
+Like Kafka's tasks (PartitionGroup), each source partition is processed in the order of its offsets, and the next record
+is the one with the smallest timestamp among the first records of all source partitions. This is equivalent to sorting
+by the largest timestamp that a record's source partition has reached so far; ties are ordered by topic, partition and
+offset. Rows of the same record keep the order in which they arrive.
 """
 
 import itertools
@@ -14,15 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
-_FEW = 1 << 16  # so many numbers fit into 16 bits, which numpy sorts by radix
+_FEW = 1 << 16  # numpy sorts 16-bit numbers by radix sort
 
 
 def processing_order(
     partitions: Numbers, sources: Numbers, offsets: Numbers, times: Numbers
 ) -> tuple[Numbers | None, list[int]]:
-    """The numbers of the rows in their order (None: as they are), and where each partition begins, with the end.
+    """Row indices in processing order (None: the given order), and the start of each partition, followed by the end.
 
-    `sources` are numbers of source partitions, in the order of topic and partition.
+    `sources` are numbers of source partitions, ordered by topic and partition.
     """
     groups, source_count = _groups(partitions, sources)
     order: Numbers | None = None
@@ -42,7 +42,7 @@ def processing_order(
 
 
 def _groups(partitions: Numbers, sources: Numbers) -> tuple[npt.NDArray[np.int64] | npt.NDArray[np.uint16], int]:
-    """A number for each pair of partition and source, in their order, and how many sources there are."""
+    """A number for each pair of partition and source, in sort order, and the number of sources."""
     encoded = pa.array(sources).dictionary_encode()
     distinct = encoded.dictionary.to_numpy()
     ranks = np.argsort(np.argsort(distinct))
@@ -58,12 +58,12 @@ def _descends(numbers: npt.NDArray[np.int64] | npt.NDArray[np.uint16]) -> bool:
 
 
 def _starts(numbers: npt.NDArray[np.int64] | npt.NDArray[np.uint16]) -> list[int]:
-    """Where each run of equal numbers begins, and the end of the last one."""
+    """The start of each run of equal numbers, followed by the end of the last one."""
     return [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
 
 
 def _merge(times: Numbers, group_starts: list[int], partition_starts: list[int]) -> Numbers:
-    """Orders the rows of each partition, which are in the order of their sources, by their sources' times."""
+    """Order the rows of each partition, which are sorted by source, by the time that their source has reached."""
     reached = np.empty_like(times)
     for first, last in itertools.pairwise(group_starts):
         np.maximum.accumulate(times[first:last], out=reached[first:last])

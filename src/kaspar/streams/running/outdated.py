@@ -1,11 +1,11 @@
-"""Which parts of a program's directory are outdated when it restarts: decisions only.
+"""Decides which parts of a program's directory are outdated when it restarts. No I/O.
 
-- Offsets of the group that were committed with other metadata than this history's are from another source: the
-  application was reset (kafka-streams-application-reset), or ran in another folder. Then the history is over.
-- A topic whose id is another than before was deleted and recreated. A re-partition topic ends the checkpoint of the
-  sub-topology that reads it, and with it what is named by its batches; a changelog, or the topic of a global table,
-  ends only the local state.
-- A group without offsets is neither: offsets expire, and a checkpoint does not need them.
+- If the group has offsets with other metadata than this history's, the application was reset
+  (kafka-streams-application-reset) or has run in another folder. The whole directory is outdated.
+- A topic whose id has changed was deleted and recreated. If it is a repartition topic, the checkpoint of the
+  sub-topology that reads it is outdated, and everything that is named by its batches; if it is a changelog or the topic
+  of a global table, only the local state is.
+- A group without offsets makes nothing outdated: offsets expire, and a checkpoint does not need them.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,13 +19,13 @@ from kaspar.streams.topology.plan import InternalSource, SubTopology, source_top
 
 @dataclass(frozen=True, slots=True)
 class SubTopologyTopics:
-    """The topics that what a sub-topology keeps depends on."""
+    """The topics that the checkpoint and the state of a sub-topology depend on."""
 
     number: int
     sources: frozenset[str]
-    """Internal ones: users' topics are the data source's to watch (failOnDataLoss)."""
+    """The internal source topics. The data source watches users' topics itself (failOnDataLoss)."""
     of_state: frozenset[str]
-    """Its changelogs, and the topics of its global tables."""
+    """The changelogs, and the topics of the global tables."""
 
     @classmethod
     def of(cls, plan: SubTopology, application_id: str) -> Self:
@@ -40,8 +40,8 @@ class SubTopologyTopics:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """Numbers of sub-topologies. Without its checkpoint the state of a sub-topology is outdated, too: versions of
-    stores without a changelog are named by batches."""
+    """The numbers of sub-topologies with an outdated checkpoint or state. If the checkpoint is outdated, so is the
+    state, because versions of stores without a changelog are named by batches."""
 
     checkpoints: frozenset[int]
     states: frozenset[int]
@@ -58,5 +58,5 @@ def is_of_somebody_else(committed: Mapping[TopicPartition, CommittedOffset], met
 
 
 def recreated_topics(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
-    """Topics that were seen for the first time, or of which an id is unknown, are taken to be the same."""
+    """The topics whose ids have changed. New topics and topics with an unknown id are not among them."""
     return frozenset(topic for topic, topic_id in now.items() if before.get(topic, topic_id) != topic_id)

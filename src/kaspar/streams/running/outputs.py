@@ -1,4 +1,4 @@
-"""What a task writes: records collected by topic, and handed to the writer as Arrow columns."""
+"""The output of a task: records are collected by topic, and passed to the writer as Arrow columns."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -27,10 +27,10 @@ _SCHEMA: Final = pa.schema(
 
 
 class CollectedOutputs:
-    """The Outputs of a task. `take` is called between records, often enough to bound the memory."""
+    """The Outputs of a task. `take` is called between records, often enough to limit the memory."""
 
     def __init__(self, counts: Mapping[str, int], look_up: Callable[[str], int]) -> None:
-        """`counts` are the partitions of the topics that are known; `look_up` asks a broker for those of another."""
+        """`counts` are the known numbers of partitions, by topic; `look_up` requests an unknown one from a broker."""
         self.records = 0
         self._counts = dict(counts)
         self._look_up = look_up
@@ -45,7 +45,7 @@ class CollectedOutputs:
         return self._counts[topic]
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """What was written since the last call."""
+        """The records that were written since the last call."""
         for topic, rows in self._rows.items():
             if rows:
                 self.records += len(rows)
@@ -54,7 +54,7 @@ class CollectedOutputs:
 
 
 def sink_rows(topic: str, rows: Sequence[Output]) -> pa.RecordBatch:
-    """Records of one topic. They keep their order within a partition."""
+    """Convert records of one topic. They keep their order within a partition."""
     times = pa.array([row[2] for row in rows], pa.int64())
     partitions = [row[4] for row in rows]
     columns = [
@@ -69,7 +69,7 @@ def sink_rows(topic: str, rows: Sequence[Output]) -> pa.RecordBatch:
 
 
 def from_map_side(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The OUTPUT rows of the map side."""
+    """Convert the OUTPUT rows of the map side."""
     extras = [decode_extra(each) for each in rows.column("extra").to_pylist()]
     columns = [
         pa.array([each.topic for each in extras], pa.string()),
@@ -83,7 +83,7 @@ def from_map_side(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def partition_lookup(connection: "ConnectionSettings") -> Callable[[str], int]:
-    """Asks a broker how many partitions a topic has."""
+    """A function that requests the number of a topic's partitions from a broker."""
 
     def look_up(topic: str) -> int:
         with connection.client() as client:

@@ -1,4 +1,4 @@
-"""A streams program as a pipeline: what kaspar.pipelines starts, watches, starts again and stops."""
+"""A streams program as a Pipeline, which kaspar.pipelines starts, monitors, restarts and stops."""
 
 import time
 from collections import Counter
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _PAUSE_S: Final = 0.01
 _SESSION: Final = {
-    # Tasks are as many as the program wants, and their plan is always the same.
+    # The program chooses the number of tasks, and the plan is always the same.
     "spark.sql.adaptive.enabled": "false",
 }
 
 
 class StreamsPipeline:
-    """One query for each sub-topology."""
+    """Runs one query for each sub-topology."""
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
         self.name = config.application_id
@@ -45,7 +45,7 @@ class StreamsPipeline:
         self._config = config
 
     def check(self) -> None:
-        """Find what prevents a start, before a Spark session is made, which takes seconds. Raises StreamsError."""
+        """Raises StreamsError if the program cannot start, before a Spark session is created, which takes seconds."""
         self.folder.create()
         check_topics(self._topology, self._config)
 
@@ -67,11 +67,11 @@ class StreamsPipeline:
             self.queries = (*self.queries, each.start(own))
 
     def open_folder(self, topics: TopicPlan) -> dict[TopicPartition, int]:
-        """Returns where queries without a checkpoint begin.
+        """Open the folder of the program. Returns the offsets at which queries without a checkpoint start.
 
-        These offsets are committed with this program's metadata before anything is processed: otherwise a start after a
-        crash would take those of somebody else for another reset, and could not tell a group that was deleted from one
-        that has not committed yet.
+        These offsets are committed with this history's metadata before anything is processed. Otherwise a restart after
+        a crash would take offsets with other metadata for another reset, and could not distinguish a deleted group from
+        one that has not committed yet.
         """
         config, plans = self._config, self._topology.sub_topologies
         sources = [Sources(plan, config.application_id, config.offset_reset) for plan in plans]
@@ -124,7 +124,7 @@ class StreamsPipeline:
             raise StreamsError(f"The offset of {where} cannot be committed: {code.name}")
 
     def stores(self) -> dict[str, LocalStore]:
-        """The stores of the program as the last published batches have left them; none before it was started."""
+        """The stores of the program after the last published batches; none before it was started."""
         return {
             spec.name: LocalStore(
                 spec.name,

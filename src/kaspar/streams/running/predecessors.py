@@ -1,12 +1,13 @@
-"""What earlier runs of the program have published, on any machine: exactly once even if its folder is lost.
+"""Takes over from earlier runs of the program on any machine, so that it is exactly once even if its folder is lost.
 
-Batches of a sub-topology are published under a name that follows from `application.id`, whatever folder the program
-runs in, and their decisions say how far the inputs were read. A program without a checkpoint takes over the name: what
-was decided is committed, what was not is aborted, and a run that still exists can publish nothing more. Then it resumes
-after the last decision. The group's own offsets may be one batch behind, since they are committed with the next one.
+Batches of a sub-topology are published under a name that is derived from `application.id`, whatever folder the program
+runs in, and their decisions contain the offsets up to which the inputs were read. A program without a checkpoint takes
+over the name: decided batches are committed, undecided ones are aborted, and an earlier run that is still active cannot
+publish any more. The program then resumes after the last decision. The group's own offsets may be one batch behind,
+because they are committed with the next batch.
 
 The order of the steps matters: take over, commit the offsets to the group, release the name. A start that fails between
-two of them is repeated without harm.
+two steps can safely be repeated.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -23,12 +24,12 @@ from kaspar.spark.offsets import from_json, to_json
 
 
 class Note(NamedTuple):
-    """What is kept with the decision of a batch."""
+    """The note that is stored with the decision of a batch."""
 
     run: str
-    """The id of the run's history (folder.py), which is committed with the group's offsets, too."""
+    """The id of the program's history (folder.py), which is also committed with the group's offsets."""
     offsets: Mapping[TopicPartition, int]
-    """Up to where the batch reads its inputs."""
+    """The offsets up to which the batch reads its inputs."""
 
     def encode(self) -> str:
         return msgspec.json.encode({"run": self.run, "offsets": to_json(self.offsets)}).decode()
@@ -44,14 +45,14 @@ def query_name(application_id: str, sub_topology: int) -> str:
 
 
 class Predecessors:
-    """The runs that had the names of these sub-topologies before."""
+    """The earlier runs that published under these names."""
 
     def __init__(self, client: Client, names: Iterable[str]) -> None:
         self._participants = ProcessState.of(client).participants
         self._names = [name for name in names if self._participants.log.read_to_end(name).in_force is not None]
 
     def take_over(self) -> list[Note]:
-        """From here on none of them publishes anything. Returns the notes of their last batches. Raises KasparError."""
+        """Prevent earlier runs from publishing. Returns the notes of their last batches. Raises KasparError."""
         notes = []
         for name in self._names:
             state = self._participants.log.read_to_end(name)
@@ -63,7 +64,7 @@ class Predecessors:
         return notes
 
     def release(self) -> None:
-        """The names are free for the queries of this run, whose batches are counted from 0."""
+        """Release the names for the queries of this run, whose batch ids start at 0."""
         for name in self._names:
             release(self._participants, name)
 
@@ -71,9 +72,10 @@ class Predecessors:
 def furthest(
     committed: Mapping[TopicPartition, int], notes: Iterable[Note], run: str | None, recreated: Collection[str]
 ) -> dict[TopicPartition, int]:
-    """The offsets to go on at, of topics that were not recreated.
+    """The offsets at which to resume, for topics that were not recreated.
 
-    `run` is the one whose offsets were committed. Notes of any other are older than these: the program was reset.
+    `run` is the id that was committed with the group's offsets. Notes with another id are older than these: the program
+    was reset since.
     """
     offsets = dict(committed)
     for note in notes:

@@ -1,8 +1,8 @@
-"""Deletes what a sub-topology has processed from its re-partition topics, which have no retention (as Kafka Streams
-does every repartition.purge.interval.ms).
+"""Deletes processed records from a sub-topology's repartition topics, which have no retention (as Kafka Streams does
+every repartition.purge.interval.ms).
 
-Only what the program's group has committed is deleted. Offsets are committed when their records are processed and Spark
-has recorded it, so no repeated batch needs anything before them.
+Only records before the group's committed offsets are deleted. Offsets are committed when their records are processed
+and Spark has recorded it, so a repeated batch does not need records before them.
 """
 
 import time
@@ -37,7 +37,7 @@ class RepartitionPurge:
         self._purged: dict[TopicPartition, int] = {}
 
     def after_batch(self) -> None:
-        """Called when a batch is over. A failure is only a warning: the next time deletes more."""
+        """Called after each batch. A failure is only logged: the next purge deletes these records too."""
         if not self._topics or self._clock() < self._next:
             return
         self._next = self._clock() + INTERVAL_S

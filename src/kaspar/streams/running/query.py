@@ -1,11 +1,11 @@
-"""The streaming query of a sub-topology, on the driver: what Spark calls for each of its batches.
+"""The streaming query of a sub-topology, on the driver, and the function that Spark calls for each batch.
 
-A batch is one Spark job: source, map side, shuffle, tasks. With exactly once its writes are published together when all
-tasks have finished (kaspar.spark.batch); a batch that an earlier run has published is not run again, and its effects on
+A batch is one Spark job: source, map side, shuffle, tasks. With exactly once, its writes are published together when
+all tasks have finished (kaspar.spark.batch). A batch that an earlier run has published is not run again: its effects on
 the state are in the changelogs.
 
-A query is stopped between two batches. A batch that Spark begins after that was asked for waits for the stop, and has
-done nothing.
+A query is stopped between two batches. If Spark starts a batch after a stop was requested, the batch waits for the stop
+without doing anything.
 """
 
 import time
@@ -58,7 +58,7 @@ class SubTopologyQuery:
         """`committed` are the offsets of the program's group, which are used if the query has no checkpoint yet."""
         self.plan = plan
         self.reports: list[TaskReport] = []
-        """Of the last batch."""
+        """The reports of the last batch."""
         self._config = config
         self._topics = topics
         self._sources = Sources(plan, config.application_id, config.offset_reset)
@@ -88,7 +88,7 @@ class SubTopologyQuery:
     # --- the query ----------------------------------------------------------------------------------------------------
 
     def start(self, session: "SparkSession") -> "StreamingQuery":
-        """Raises what Spark raises if the query cannot start."""
+        """Start the query. Raises Spark's exception if it cannot start."""
         self._look_up_versions()
         self._tasks = max(1, min(self.partitions, session.sparkContext.defaultParallelism))
         rows = session.readStream.format("kaspar").options(**self._read_options()).load()
@@ -123,11 +123,11 @@ class SubTopologyQuery:
     # --- stopping -----------------------------------------------------------------------------------------------------
 
     def request_stop(self) -> None:
-        """No further batch begins. Returns at once."""
+        """Prevent further batches, without waiting for the current one."""
         self._is_stopping = True
 
     def stop_if_between_batches(self) -> bool:
-        """Whether the query has ended. Called again and again, after request_stop()."""
+        """Stop the query if no batch is running. Returns whether it has ended. Polled after request_stop()."""
         query = self.query
         if query is None or not query.isActive:
             return True
@@ -137,12 +137,12 @@ class SubTopologyQuery:
         return True
 
     def _is_committed(self) -> bool:
-        """Whether Spark has recorded the last batch that ran. It does so after the batch function has returned."""
+        """Whether Spark has recorded the last batch, which it does after the batch function has returned."""
         progress = None if self.query is None else self.query.lastProgress
         return progress is not None and self._last_batch is not None and int(progress["batchId"]) >= self._last_batch
 
     def _park(self, rows: "DataFrame") -> None:
-        """Wait for stop(), which interrupts the thread of the query. This thread of the JVM is that one."""
+        """Wait for stop(), which interrupts the JVM thread of the query. The sleep runs in that thread."""
         self._is_parked = True
         java = rows.sparkSession.sparkContext._jvm
         assert java is not None, "there is a JVM"
@@ -152,7 +152,7 @@ class SubTopologyQuery:
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def _run_batch(self, rows: "DataFrame", batch_id: int) -> None:
-        """What Spark calls."""
+        """The batch function, which Spark calls."""
         self._is_running = True
         try:
             if self._is_stopping:
@@ -185,7 +185,7 @@ class SubTopologyQuery:
         self._finished(run_at_least_once(*self._job(rows, batch_id), options=self._config.write_options))
 
     def _finished(self, results: Sequence[bytes]) -> None:
-        """The batch is published."""
+        """Called when a batch is published."""
         self.reports = [TaskReport.decode(result) for result in results if result]
         self.versions.advance(self.reports)
         self._look_up_versions()
@@ -233,7 +233,7 @@ class SubTopologyQuery:
             return delete_records(admin, before)
 
     def _facts(self, batch_id: int) -> BatchFacts:
-        """What a repeated batch must see again. It is written down if the result may depend on it."""
+        """The facts of a batch, stored if its result may depend on them, so that a repeated batch gets them again."""
         tables = self.plan.global_tables
         if not tables and not self._ticks:
             return BatchFacts(batch_id, _now_ms(), {})
@@ -245,8 +245,8 @@ class SubTopologyQuery:
         return facts
 
     def _with_ends(self, facts: BatchFacts) -> BatchFacts:
-        """Fixes those that are not fixed yet. Of a repeated batch these are the global tables that the program did not
-        have, and topics that were recreated."""
+        """Fix the end offsets that are not fixed yet. In a repeated batch, these are of global tables that the program
+        did not have before, and of topics that were recreated."""
         missing = [
             table
             for table in self.plan.global_tables
@@ -264,13 +264,13 @@ class SubTopologyQuery:
                 self.versions.read(client)
 
     def _look_up_versions(self) -> None:
-        """So that the stores can be read at once, as they are now."""
+        """Look up the current versions if they are unknown, so that the stores can be read before the next batch."""
         if self.plan.stores and not self.versions.is_known:
             with self._config.connection.client() as client:
                 self.versions.look_up(client)
 
     def _source_topics(self) -> tuple[str, ...]:
-        """A topic that matches a pattern may be new."""
+        """All source topics. Patterns are evaluated for each batch, because there may be new topics that match."""
         if not self._sources.has_patterns:
             return self._sources.topics(())
         with self._config.connection.client() as client:
@@ -283,7 +283,7 @@ def _now_ms() -> int:
 
 
 def _ticks(session: "SparkSession", like: "DataFrame") -> "DataFrame":
-    """A row each second, so that there is a batch although nothing arrives. All of its columns are null."""
+    """A row per second with null in all columns, so that batches run even if no record arrives."""
     ticks = session.readStream.format("rate").option("rowsPerSecond", 1).load()
     return ticks.selectExpr(
         *(f"cast(null as {each.dataType.simpleString()}) as {each.name}" for each in like.schema.fields)

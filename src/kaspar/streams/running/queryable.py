@@ -1,15 +1,15 @@
 """The contents of stores over HTTP, for dashboards and other programs.
 
     GET /stores                                    all stores, with their kinds
-    GET /stores/NAME                               one store, and how many entries it has
+    GET /stores/NAME                               one store, with its number of entries
     GET /stores/NAME/keys/KEY                      the value of a key
     GET /stores/NAME/range?from=A&to=B&limit=100   keys and values between two keys, both inclusive
-    GET /stores/NAME/range?after=A&to=B&limit=100  those behind a key, such as the last one of an earlier response
+    GET /stores/NAME/range?after=A&to=B&limit=100  those after a key, such as the last one of an earlier response
     GET /stores/NAME/windows/KEY?from=MS&to=MS     the windows or sessions of a key
-    GET /stores/NAME/windows?from=MS&to=MS&limit=100     those of all keys, or from first_key= to last_key=
+    GET /stores/NAME/windows?from=MS&to=MS&limit=100     those of all keys, or of keys from first_key= to last_key=
 
-A key is given as text: a string for text keys, JSON for others. `?key_base64=` has its bytes instead, and the path then
-ends with /keys or /windows. Values are JSON where they can be, and otherwise base64.
+A key in the path is plain text for text keys, and JSON for others. Alternatively `?key_base64=` contains its bytes, and
+the path ends with /keys or /windows. Values are JSON if possible, and otherwise base64.
 """
 
 import base64
@@ -37,11 +37,11 @@ _LARGEST_LIMIT: Final = 10_000
 
 
 class BadRequest(KasparError):
-    """A request that cannot be served, with the reason."""
+    """An invalid request, with the reason."""
 
 
 def make_app(stores: Stores) -> "Starlette":
-    """`stores` are those of the program, by name."""
+    """`stores` returns the stores of the program by name."""
     from starlette.applications import Starlette
     from starlette.responses import Response
     from starlette.routing import Route
@@ -67,7 +67,7 @@ def make_app(stores: Stores) -> "Starlette":
     def _json(value: Any, status: int = 200) -> "Response":
         return Response(msgspec.json.encode(value, enc_hook=_other), status, media_type="application/json")
 
-    # Not asynchronous: Starlette runs these in threads, since they read files.
+    # The endpoints are not asynchronous, so that Starlette runs them in threads: they read files.
     return Starlette(
         routes=[
             Route("/stores", list_stores),
@@ -110,7 +110,7 @@ def _range(store: LocalStore, request: "Request") -> Any:
 
 
 def _bounds(store: LocalStore, request: "Request", *names: str) -> list[Any]:
-    """The keys of these parameters; None where there is none."""
+    """The keys in these parameters; None for a missing parameter."""
     given = request.query_params
     return [None if name not in given else _parsed(store, given[name]) for name in names]
 
@@ -159,7 +159,7 @@ def _key(store: LocalStore, request: "Request") -> Any:
 
 
 def _parsed(store: LocalStore, text: str) -> Any:
-    """A key that is given as text: what its serde accepts, as it is, or as the JSON that it is."""
+    """Parse a key: the text itself if the serde accepts it, or else the JSON value or the bytes of the text."""
     if _is_key(store, text):
         return text
     try:
@@ -172,7 +172,7 @@ def _parsed(store: LocalStore, text: str) -> Any:
 
 
 def _is_key(store: LocalStore, value: Any) -> bool:
-    """Whether it becomes the same again."""
+    """Whether the serde accepts the value and returns it unchanged."""
     try:
         data = store.key_serde.serialize(store.name, value)
         return data is not None and store.key_serde.deserialize(store.name, data) == value
@@ -204,7 +204,7 @@ def _shown(value: Any) -> Any:
 
 
 def _other(value: Any) -> Any:
-    """What JSON has no form for."""
+    """Convert a value that JSON cannot represent."""
     return str(value)
 
 

@@ -1,25 +1,25 @@
-"""What tasks report to the driver at the end of a batch."""
+"""The reports of tasks to the driver at the end of a batch."""
 
 import msgspec
 
 
 class PartitionReport(msgspec.Struct, frozen=True, array_like=True):
-    """Of one partition of a sub-topology."""
+    """The report about one partition of a sub-topology."""
 
     ends: dict[str, int]
     """The offset after the last changelog record of each store that the batch changed."""
     meta: dict[str, int]
-    """Stream times and other numbers that only grow."""
+    """Stream times and other numbers that only increase."""
     state_bytes: int = 0
 
 
 class TaskReport(msgspec.Struct, frozen=True, array_like=True):
     partitions: dict[int, PartitionReport] = {}
     records: int = 0
-    """How many it has processed."""
+    """The number of records processed."""
     written: int = 0
     dropped: dict[str, int] = {}
-    """How many records were not processed, by reason."""
+    """The number of records not processed, by reason."""
 
     def encode(self) -> bytes:
         return _encode(self)

@@ -1,8 +1,8 @@
-"""Records on their way from the map side to the tasks: the columns that pass Spark's shuffle.
+"""The rows of Spark's shuffle between the map side and the tasks.
 
-`place` packs the port, the topic and the partition of a record into one number, which costs less than three columns and
+`place` packs the port, the topic and the partition of a record into one number, which is cheaper than three columns and
 sorts by topic and partition. Topics are numbered in the order of their names, and the numbers are valid for one batch.
-Two ports are special: OUTPUT marks what the map side writes to a topic, and COUNTS how many records it has dropped.
+Two ports are special: OUTPUT marks records that the map side writes to a topic, COUNTS its numbers of dropped records.
 """
 
 import itertools
@@ -38,8 +38,8 @@ SCHEMA: Final = pa.schema(
         pa.field("extra", pa.binary()),
     ]
 )
-"""`extra` has the headers of a record, as bytes (the column `headerBytes` of the data source); of an OUTPUT row also
-its topic and partition."""
+"""`extra` contains the serialized headers of a record (the column `headerBytes` of the data source); for an OUTPUT row,
+an OutputExtra, which also contains topic and partition."""
 
 _FIRST_SPECIAL: Final = COUNTS << _PORT_SHIFT
 _FIRST_OUTPUT: Final = OUTPUT << _PORT_SHIFT
@@ -56,13 +56,13 @@ def port_of(place: int) -> int:
 
 
 class PartitionRows(NamedTuple):
-    """What a task has received for one partition, in the order in which it is processed."""
+    """The rows that a task has received for one partition, in processing order."""
 
     partition: int
     columns: pa.RecordBatch
 
     def chunks(self, topics: Sequence[str]) -> Iterator[Iterator[Any]]:
-        """Rows for Task.process, a bounded number at a time."""
+        """Rows for Task.process, in chunks of limited size."""
         for first in range(0, self.columns.num_rows, _CHUNK):
             yield _read(self.columns.slice(first, _CHUNK), topics)
 
@@ -85,11 +85,11 @@ def _read(columns: pa.RecordBatch, topics: Sequence[str]) -> Iterator[Any]:
 
 
 class TaskRows(NamedTuple):
-    """What a task has received."""
+    """All rows that a task has received."""
 
     partitions: list[PartitionRows]
     outputs: pa.RecordBatch | None = None
-    """What the map side writes to topics."""
+    """The records that the map side writes to topics."""
     counts: tuple[bytes, ...] = ()
 
     def output_chunks(self) -> Iterator[pa.RecordBatch]:
@@ -119,8 +119,8 @@ class TaskRows(NamedTuple):
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    """All rows of a table that has some. Arrow divides a column with more bytes than 32-bit offsets can address into
-    several chunks, so such a column gets larger offsets."""
+    """All rows of a non-empty table in one batch. Arrow splits a column with more bytes than 32-bit offsets can address
+    into several chunks, so such a column gets larger offsets."""
     for number, field in enumerate(table.schema):
         column = table.column(number)
         if pa.types.is_binary(field.type) and column.nbytes > _MAX_COLUMN_BYTES:
@@ -142,7 +142,7 @@ def _by_partition(table: pa.Table) -> list[PartitionRows]:
 
 
 class OutputExtra(msgspec.Struct, frozen=True, array_like=True):
-    """The extra of an OUTPUT row."""
+    """The column `extra` of an OUTPUT row."""
 
     topic: str
     partition: int | None
@@ -155,7 +155,7 @@ _decode_headers: Final = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]])
 
 
 def read_headers(column: pa.Array) -> Iterable[Headers | None]:
-    """From bytes."""
+    """Deserialize the headers of each record."""
     if column.null_count == len(column):
         return itertools.repeat(None, len(column))
     return [None if each is None else _decode_headers(each) for each in column.to_pylist()]

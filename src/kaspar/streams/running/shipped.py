@@ -1,6 +1,6 @@
-"""How a program reaches Spark's workers: pickled once, when it starts, and unpickled once in each worker.
+"""Sends a program to Spark's workers: pickled once, when it starts, and unpickled once in each worker.
 
-Every batch carries the same bytes, which are small. A worker keeps the last programs that it has unpickled.
+Every batch contains the same bytes, which are few. A worker caches the last programs that it has unpickled.
 """
 
 import functools
@@ -13,7 +13,7 @@ from kaspar.streams.topology.plan import SubTopology
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a task needs to know of the program it is part of."""
+    """The part of the program that a task needs."""
 
     plan: SubTopology
     settings: TaskSettings
@@ -21,7 +21,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ShippedProgram:
-    """A pickled program. Copies of it are equal."""
+    """A pickled program. Copies of it compare equal."""
 
     digest: bytes
     pickled: bytes = field(repr=False, compare=False)

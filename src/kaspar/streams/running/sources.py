@@ -1,4 +1,4 @@
-"""What a sub-topology reads, as options of the data source: its topics, and where each of them begins."""
+"""The topics that a sub-topology reads and their starting offsets, as options of the data source."""
 
 import json
 import re
@@ -22,10 +22,10 @@ def in_range(
     unread_topics: Collection[str],
     fail_on_data_loss: bool,
 ) -> dict[TopicPartition, int]:
-    """Those offsets that their logs have. For the others auto.offset.reset says where to begin.
+    """The offsets that are within the range of their logs. For the others, auto.offset.reset applies.
 
-    `unread_topics` are read from these offsets on; the others from those of a checkpoint, which may be later. Raises
-    DataLost.
+    `unread_topics` will be read from these offsets; other topics from the offsets of a checkpoint, which may be later.
+    Raises DataLost.
     """
     if not offsets:
         return {}
@@ -40,7 +40,7 @@ def in_range(
 
 
 class Sources:
-    """Of one sub-topology."""
+    """The sources of one sub-topology."""
 
     def __init__(self, plan: SubTopology, application_id: str, default_reset: str) -> None:
         self._application_id = application_id
@@ -58,18 +58,18 @@ class Sources:
 
     @property
     def are_several(self) -> bool:
-        """Whether it may read more than one topic."""
+        """Whether there may be more than one topic."""
         return self.has_patterns or len(self._resets) > 1
 
     def topics(self, existing: Iterable[str]) -> tuple[str, ...]:
-        """All topics that it reads, in the order of their names."""
+        """All topics that the sub-topology reads, sorted."""
         names = {*self._resets}
         for pattern in self._patterns:
             names |= {*matching_topics(existing, pattern, self._application_id)}
         return tuple(sorted(names))
 
     def unset(self, counts: Mapping[str, int], offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The partitions without an offset, with the timestamp that stands for where auto.offset.reset begins."""
+        """The partitions without an offset, with the ListOffsets timestamp for their auto.offset.reset."""
         return {
             where: _TIMESTAMPS[self._resets.get(topic, self._default_reset)]
             for topic in self.topics(counts)
@@ -78,7 +78,8 @@ class Sources:
         }
 
     def options(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> dict[str, str]:
-        """`committed` are the offsets of the program's group. They are used if there is no checkpoint yet."""
+        """The options of the data source. `committed` are the offsets of the program's group, which are used if there
+        is no checkpoint yet."""
         return {**self._subscription(), "startingOffsets": self._starting(counts, committed)}
 
     def _subscription(self) -> dict[str, str]:

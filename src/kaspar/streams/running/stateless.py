@@ -1,4 +1,4 @@
-"""A sub-topology without state, in a task: records are processed where they are read, and what follows is written."""
+"""A sub-topology without state, in a task: processes records where they are read, and writes the results."""
 
 import gc
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class StatelessProgram:
         outputs = CollectedOutputs(self.counts, partition_lookup(self.connection))
         side = MapSide(program.plan, program.settings, outputs, _no_shuffle)
         receive = side.receive
-        gc.disable()  # records make no cycles
+        gc.disable()  # records form no reference cycles
         try:
             for batch in batches:
                 rows = without_ticks(batch)

@@ -1,9 +1,9 @@
-"""In a task behind the shuffle: processes the rows of its partitions, one after the other, and writes what follows.
+"""A task after the shuffle: processes the rows of its partitions, one after the other, and writes the results.
 
 For each partition: bring the state to the version that the driver names; process the rows against an overlay of it;
 write the outputs, and one changelog record for each key whose value has changed. When all of that is stored, the
-changes become a delta file, named by the version that they lead to. So a task that is repeated, anywhere, does the same
-again, and a delta whose batch was not published is never applied.
+changes are written as a delta file, named by the version that they lead to. A repeated task therefore does the same
+again, on any machine, and a delta whose batch was not published is never applied.
 """
 
 import gc
@@ -42,22 +42,22 @@ _CHANGELOG_CHUNK = 16_384
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What the tasks of a batch need to know. Pickled to them."""
+    """The parameters of a batch's tasks, pickled to them."""
 
     program: ShippedProgram
     connection: ConnectionSettings
     topics: tuple[str, ...]
-    """All source topics, in the order of their names."""
+    """All source topics, sorted by name."""
     counts: Mapping[str, int]
-    """The partitions of the topics that the program names."""
+    """The numbers of partitions of the topics that the program names."""
     state_dir: str
-    """Of the sub-topology."""
+    """The state directory of the sub-topology."""
     partitions: int
     tasks: int
     batch_id: int
     wall_clock_ms: int
     ticks: bool
-    """Whether partitions without rows are called, too, for what they have scheduled by the wall clock."""
+    """Whether partitions without rows are processed too, for their wall-clock punctuators."""
     ends: Mapping[int, Mapping[str, int]]
     meta: Mapping[int, Mapping[str, int]]
     global_dir: str
@@ -66,7 +66,7 @@ class BatchPlan:
 
 @dataclass(slots=True)
 class _Processed:
-    """A partition that the task has processed, until what it wrote is stored."""
+    """A partition that the task has processed, until its writes are stored."""
 
     directory: Path
     parent: dict[str, int]
@@ -75,7 +75,7 @@ class _Processed:
 
 
 class StatefulProgram:
-    """A TaskProgram. It is pickled to each attempt of a task before it runs."""
+    """A TaskProgram. It is pickled to each attempt of a task, before it runs."""
 
     def __init__(self, plan: BatchPlan) -> None:
         self.plan = plan
@@ -85,7 +85,7 @@ class StatefulProgram:
 
     def process(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         program = self.plan.program.load()
-        gc.disable()  # records make no cycles
+        gc.disable()  # records form no reference cycles
         try:
             received = TaskRows.of(batches)
             for counts in received.counts:
@@ -148,7 +148,7 @@ class StatefulProgram:
 
 
 class _PartitionTask:
-    """One partition of the task."""
+    """Processes one partition of the task."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class _PartitionTask:
         totals._dropped.update(task.context.dropped)
 
     def _changelogs(self, overlays: Mapping[str, OverlayStore], meta: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """One record for each key that has changed. The last one of a store carries the task's numbers."""
+        """One changelog record for each key that has changed. The last record of a store has `meta` as a header."""
         stream_time = max(0, meta.get("task", 0))
         for spec in self._specs:
             changes = overlays[spec.name].changes

@@ -1,9 +1,9 @@
-"""The topics of a program: its sources must exist; what it writes to, and its internal topics, are created.
+"""The topics of a program: source topics must exist; output topics and internal topics are created.
 
-N, the number of partitions of a sub-topology, is the largest of its source topics, or what repartition() asks for. Its
-changelogs are created with N partitions, and from then on they decide: the state of a key is in partition
-murmur2(key) % N. Source topics may have other numbers of partitions: records are brought to their key's partition by a
-shuffle, not by their topic.
+N, the number of partitions of a sub-topology, is the maximum of its source topics' numbers of partitions and of the
+number that repartition() requests. Its changelogs are created with N partitions, and determine N from then on: the
+state of a key is in partition murmur2(key) % N. Source topics may have other numbers of partitions, because records are
+assigned to their key's partition by a shuffle, not by their topic.
 """
 
 import re
@@ -30,20 +30,20 @@ REPARTITION_CONFIG = {
     "retention.ms": "-1",
     "segment.bytes": "52428800",
 }
-"""As Kafka's RepartitionTopicConfig."""
+"""The configuration of Kafka's RepartitionTopicConfig."""
 
 
 @dataclass(slots=True)
 class TopicPlan:
-    """What exists, and what is to be created."""
+    """The topics of a program: those that exist, and those to be created."""
 
     partitions: dict[int, int] = field(default_factory=dict)
-    """N of each sub-topology, by its number."""
+    """N of each sub-topology, by sub-topology number."""
     counts: dict[str, int] = field(default_factory=dict)
-    """The number of partitions of each topic, of those to be created as well."""
+    """The number of partitions of each topic, including those to be created."""
     new: dict[str, NewTopic] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    """As far as they are known: brokers before Kafka 2.8 have none."""
+    """The known topic ids. Brokers before Kafka 2.8 have none."""
 
 
 def prepare_topics(topology: Topology, config: StreamsConfig) -> TopicPlan:
@@ -59,9 +59,9 @@ def prepare_topics(topology: Topology, config: StreamsConfig) -> TopicPlan:
 
 
 def check_topics(topology: Topology, config: StreamsConfig) -> None:
-    """Whether the program could start, without creating anything. Raises StreamsError.
+    """Check the topics of a program, without creating any. Raises StreamsError.
 
-    A broker that does not respond is waited for, as by Kafka's clients, and a warning says so at once.
+    If no broker responds, it waits for one, as Kafka's clients do, and logs a warning at once.
     """
     connection = config.connection
     problems: list[str] = []
@@ -82,7 +82,7 @@ def check_topics(topology: Topology, config: StreamsConfig) -> None:
 
 
 def matching_topics(names: Iterable[str], pattern: str, application_id: str) -> list[str]:
-    """Internal topics of the program itself are not sources, whatever the pattern."""
+    """The topics that match a pattern, except for Kafka's and the program's own internal topics."""
     own = f"{application_id}-"
     return sorted(
         name
@@ -94,7 +94,7 @@ def matching_topics(names: Iterable[str], pattern: str, application_id: str) -> 
 
 
 def _existing(admin: Admin, topology: Topology, config: StreamsConfig) -> dict[str, TopicDescription]:
-    """All topics that the program names and that exist."""
+    """All existing topics that the program uses."""
     names = {*topology.source_topics, *_outputs(topology, config), *_internal(topology, config.application_id)}
     for sub_topology in topology.sub_topologies:
         for source in sub_topology.sources:
@@ -110,7 +110,8 @@ def _existing(admin: Admin, topology: Topology, config: StreamsConfig) -> dict[s
 
 
 def planned(topology: Topology, config: StreamsConfig, existing: Mapping[str, int]) -> TopicPlan:
-    """Raises StreamsError if a source topic is missing, or if internal topics contradict each other."""
+    """Plan the topics. Raises StreamsError if source topics are missing, or if the changelogs of a sub-topology have
+    different numbers of partitions."""
     missing = sorted({*topology.source_topics} - existing.keys())
     if missing:
         raise StreamsError(

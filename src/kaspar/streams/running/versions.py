@@ -1,8 +1,8 @@
-"""Which version of its state each partition of a sub-topology begins a batch with, as the driver knows it.
+"""The versions of the state with which the partitions of a sub-topology start a batch, on the driver.
 
-A version is named by its ends: for each store the offset after its last changelog record (stores/disk). The ends of a
-batch are reported by its tasks, and are in force when the batch is published. At a start they are the ends of the
-changelogs themselves, once nothing of an earlier run is open in them: then everything before them is decided.
+A version is named by its ends: for each store, the offset after its last changelog record (stores/disk). The ends of a
+batch are reported by its tasks, and become current when the batch is published. At a start, they are the ends of the
+changelogs themselves, after all transactions of earlier runs have ended there: everything before them is then decided.
 """
 
 import time
@@ -23,28 +23,28 @@ Ends = dict[str, int]
 
 
 class Versions:
-    """Of all partitions of a sub-topology."""
+    """The versions of all partitions of a sub-topology."""
 
     def __init__(self, changelogs: Mapping[str, str], partitions: int) -> None:
-        """`changelogs` are the topics of the stores that have one, by the names of the stores."""
+        """`changelogs` are the changelog topics by store name, for the stores that have one."""
         self._changelogs = changelogs
         self._partitions = partitions
         self.is_known = False
         self.ends: dict[int, Ends] = {}
         self.meta: dict[int, dict[str, int]] = {}
-        """Numbers that only grow, as far as this run knows them; the state on disk has the others."""
+        """Numbers that only increase, as far as this run knows them; the state on disk has the others."""
 
     def forget(self) -> None:
         self.is_known = False
 
     def read(self, client: Client) -> None:
-        """From the changelogs. Waits until no transaction is open in them."""
+        """Read the versions from the changelogs, after waiting until no transaction is open in them."""
         where = self._all_changelogs()
         self._set(_settled_ends(client, where) if where else {})
         self.is_known = True
 
     def look_up(self, client: Client) -> None:
-        """For those who only read the state, before a batch has made the versions known: what is decided by now."""
+        """Look up the versions that are decided now. Used to read the state before a batch makes the versions known."""
         where = self._all_changelogs()
         found = list_offsets(client, where, isolation_level=READ_COMMITTED) if where else {}
         self._set({each: listed.offset for each, listed in found.items()})
@@ -63,11 +63,11 @@ class Versions:
         }
 
     def advance(self, reports: Iterable[TaskReport]) -> None:
-        """The batch of these reports is published."""
+        """Apply the reports of a published batch."""
         for report in reports:
             for partition, result in report.partitions.items():
                 if NO_OFFSET in result.ends.values():
-                    self.is_known = False  # a broker did not report where it has stored a record
+                    self.is_known = False  # a broker did not report the offset of a stored record
                 self.ends.setdefault(partition, {}).update(result.ends)
                 meta = self.meta.setdefault(partition, {})
                 for name, number in result.meta.items():

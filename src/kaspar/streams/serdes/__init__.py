@@ -1,10 +1,10 @@
-"""Serdes: how keys and values become bytes and back. Numbers, text and windowed keys are byte-equal to Java's.
+"""Serdes: convert keys and values to bytes and back. Numbers, text and windowed keys are byte-equal to Java's.
 
     builder.stream("trades", key_serde=serdes.text(), value_serde=serdes.structured(Trade))
 
-A serde is passed with an operator, or by name in the settings `default.key.serde` and `default.value.serde`. `None` is
-null, both ways, for every serde. Any class with the two methods of `Serde` is a serde too; `of` creates one from two
-functions. Serdes are sent to Spark's workers with the topology: they are pickled by how they were created.
+A serde is passed to an operator, or by name in the settings `default.key.serde` and `default.value.serde`. Every serde
+converts `None` to null and back. Any class with the two methods of `Serde` is a serde too; `of` creates one from two
+functions. Serdes are sent to Spark's workers with the topology: they are pickled as the call that created them.
 """
 
 from kaspar.streams.serdes.avro_records import avro

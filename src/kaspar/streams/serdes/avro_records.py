@@ -1,5 +1,5 @@
-"""Values in Avro's binary form by a given schema, without a file header; without a schema id, too, unless they are of a
-registry (registered_avro.py)."""
+"""Values in Avro's binary encoding with a given schema, without a file header. They have no schema id either, except
+with a registry (registered_avro.py)."""
 
 import functools
 import io
@@ -22,7 +22,7 @@ class _Avro:
         self._read: Callable[..., Any] = schemaless_reader
         self._write = schemaless_writer
         if _is_recursive(text):
-            # The compiled reader overflows the stack for values within values without end; this one raises.
+            # The compiled reader overflows the stack for endlessly nested values; this one raises an exception.
             from fastavro._read_py import schemaless_reader as checked_reader
 
             self._read = checked_reader
@@ -32,7 +32,7 @@ class _Avro:
             return None
         stream = io.BytesIO()
         try:
-            # A field that the schema does not have is refused: it is more likely misspelt than unwanted.
+            # A field that is not in the schema is rejected: it is more likely misspelt than unwanted.
             self._write(stream, self._schema, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises many kinds
             raise unwritable("avro", topic, value, f"it does not match the schema ({reason_of(error)})") from error
@@ -62,11 +62,11 @@ def avro(
     registry: str | Mapping[str, str] | None = None,
     is_key: bool = False,
 ) -> Serde[Any]:
-    """Values of an Avro schema, which is given as a dict or as its JSON text. Records are dicts.
+    """Values of an Avro schema, which is given as a dict or as JSON text. Records are dicts.
 
-    With `registry`, a URL or a dict of Confluent's properties, the schema's id stands in front of each value. Values
-    are read by the schema with which they were written, and as `schema`; None reads them as they were written. `is_key`
-    says that keys are meant: the subjects of keys and values differ.
+    With `registry`, a URL or a dict of Confluent's properties, each value is prefixed with the schema's id. Values are
+    read with the schema with which they were written, and converted to `schema` unless that is None. `is_key` is for
+    serdes of keys: the subjects of keys and values differ.
     """
     text = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
     if registry is not None:
@@ -80,7 +80,7 @@ def avro(
 
 @functools.lru_cache(maxsize=256)
 def _is_recursive(text: str) -> bool:
-    """True also for a schema that only fastavro accepts."""
+    """Whether the schema is recursive. Also true for a schema that only fastavro accepts."""
     from kaspar.schemas.schema import InvalidSchema
     from kaspar.serialization.avro_schemas import is_recursive, load_schema
 
@@ -92,7 +92,7 @@ def _is_recursive(text: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _parsed(text: str) -> Any:
-    """Parsed once in a process, though every task unpickles its own serde."""
+    """Parse a schema. Cached, because every task unpickles its own serde."""
     import fastavro
 
     try:

@@ -1,9 +1,9 @@
 """Pickling of value classes for Spark's workers.
 
-A class in a module is pickled as its name. One in the program itself (`__main__`), or in a function, is pickled as a
-whole, with everything that is stored in it. So what msgspec stores in a class, which cannot be pickled, is removed;
-annotations in text form are resolved to types, since a worker does not know the program's names; and a msgspec Struct
-is refused: it would arrive without its fields.
+A class in a module is pickled by name. A class in the program itself (`__main__`), or in a function, is pickled by
+value, with everything that is stored in it. Therefore msgspec's cache in a class, which cannot be pickled, is removed;
+annotations in text form are resolved to types, because a worker does not have the program's names; and a msgspec Struct
+is rejected: it would arrive without its fields.
 """
 
 import sys
@@ -18,7 +18,7 @@ _MSGSPEC_CACHE = "__msgspec_cache__"
 
 
 def make_picklable(cls: type) -> None:
-    """After msgspec has looked at a class, and so at those of its fields."""
+    """Make a class and the classes of its fields picklable, after msgspec has inspected them."""
     for each in _classes_in(cls):
         if _MSGSPEC_CACHE in vars(each):
             delattr(each, _MSGSPEC_CACHE)
@@ -27,7 +27,7 @@ def make_picklable(cls: type) -> None:
 
 
 def check_picklable(cls: type) -> None:
-    """Raises SerializationError if the class, or one of its fields, would arrive without its contents."""
+    """Raises SerializationError if the class, or the class of one of its fields, would arrive without its fields."""
     for each in _classes_in(cls):
         if issubclass(each, msgspec.Struct) and not _is_importable(each):
             raise SerializationError(
@@ -37,7 +37,7 @@ def check_picklable(cls: type) -> None:
 
 
 def _classes_in(kind: Any, found: dict[type, None] | None = None) -> Iterator[type]:
-    """A class with the classes of its fields, and of theirs."""
+    """A class and the classes of its fields, recursively."""
     found = {} if found is None else found
     for argument in get_args(kind):
         yield from _classes_in(argument, found)
@@ -57,7 +57,7 @@ def _resolve_annotations(cls: type) -> None:
 
 
 def _is_importable(cls: type) -> bool:
-    """Whether it is pickled as its name: another process finds it by that in a module."""
+    """Whether the class is pickled by name, because other processes can import it from a module."""
     if cls.__module__ == "__main__" or cls.__module__ not in sys.modules:
         return False
     found: Any = sys.modules[cls.__module__]

@@ -1,4 +1,4 @@
-"""What a serde cannot write or read, as sentences that say what to do instead."""
+"""The errors of serdes, with texts that say what to do instead."""
 
 import dataclasses
 from typing import Any
@@ -7,7 +7,7 @@ from uuid import UUID
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.windows import Windowed
 
-_SERDES: tuple[tuple[type, str], ...] = (  # the first that matches: a bool is an int, and a Windowed is a tuple
+_SERDES: tuple[tuple[type, str], ...] = (  # the first match counts: a bool is an int, and a Windowed is a tuple
     (Windowed, "windowed(...)"),
     (str, "text()"),
     (bytes, "raw()"),
@@ -27,7 +27,7 @@ class SerializationError(StreamsError):
 
 
 def wrong_type(serde: str, topic: str, value: object, expected: str) -> SerializationError:
-    """For a value of a type that another serde would write."""
+    """The error for a value of a type that needs another serde."""
     return SerializationError(
         f"The {serde} serde cannot write {kind_of(value)} to topic {topic}: set key_serde or value_serde to "
         f"serdes.{_serde_of(value)}, or convert it to {expected}."
@@ -35,7 +35,7 @@ def wrong_type(serde: str, topic: str, value: object, expected: str) -> Serializ
 
 
 def unwritable(serde: str, topic: str, value: object, advice: str) -> SerializationError:
-    """For a value of a suitable type that cannot be written all the same."""
+    """The error for a value of a suitable type that cannot be written."""
     return SerializationError(f"The {serde} serde cannot write {kind_of(value)} to topic {topic}: {advice}.")
 
 
@@ -54,7 +54,7 @@ def kind_of(value: object) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """The text of another library's error, to be put into a sentence."""
+    """The text of another library's error, in a form that fits into a sentence."""
     return str(error).strip().rstrip(".") or type(error).__name__
 
 

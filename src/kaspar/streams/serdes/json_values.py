@@ -1,7 +1,7 @@
-"""Any JSON value: dicts, lists, text, numbers, truth values.
+"""JSON values: dicts, lists, text, numbers, booleans.
 
-Written without spaces, in UTF-8, with keys in the order of the dict. Numbers are as short as they can be and still read
-back equal (1e16, not 1e+16); NaN and the infinities, which JSON does not have, are written as null.
+They are written in UTF-8 without spaces, with keys in the order of the dict. Numbers have the shortest form that is
+read back as the same number (1e16, not 1e+16); NaN and the infinities, which JSON does not have, are written as null.
 """
 
 from collections.abc import Mapping
@@ -45,17 +45,17 @@ JSON = _Json()
 
 
 def json() -> Serde[Any]:
-    """Any JSON value. For instances of a class, `structured` reads them back as such."""
+    """Any JSON value. To read instances of a class, use `structured`."""
     return JSON
 
 
 def json_schema(
     schema: Mapping[str, Any] | str, *, registry: str | Mapping[str, str], is_key: bool = False
 ) -> Serde[Any]:
-    """JSON values of a JSON Schema, which is given as a dict or as its text, with its id in a registry in front.
+    """JSON values of a JSON Schema, which is given as a dict or as text. They are prefixed with its id in a registry.
 
-    `registry` is a URL, or a dict of Confluent's properties. `is_key` says that keys are meant: the subjects of keys
-    and values differ.
+    `registry` is a URL, or a dict of Confluent's properties. `is_key` is for serdes of keys: the subjects of keys and
+    values differ.
     """
     from kaspar.streams.serdes.registered_json import registered_json
 

@@ -1,7 +1,7 @@
 """Lists, byte-equal to Java's ListSerde.
 
     00, count of nulls, the index of each, count of entries, their bytes        entries of constant size
-    01, count of entries, for each its size and its bytes (-1 for null)         all others
+    01, count of entries, for each its size (-1 for null) and its bytes         all others
 
 Counts, indexes and sizes have 4 bytes.
 """
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _CONSTANT_SIZE, _VARIABLE_SIZE = b"\x00", b"\x01"
 _NULL = -1
 _INT = struct.Struct(">i")
-_CONSTANT_SIZES: dict[object, int] = {  # those that Java's ListSerializer knows; a boolean is none of them
+_CONSTANT_SIZES: dict[object, int] = {  # those of Java's ListSerializer, which has none for booleans
     **{number: number.size for number in (SHORT, INTEGER, LONG)},
     **{number: number.size for number in (SINGLE, DOUBLE)},
     UUID_TEXT: 36,
@@ -64,7 +64,7 @@ class _ListOf(Generic[T]):
 
 
 class _Reader:
-    """The entries of a list's bytes. Raises ValueError or struct.error where they are something else."""
+    """Reads the entries of a serialized list. Raises ValueError or struct.error if the bytes are invalid."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -113,5 +113,5 @@ class _Reader:
 
 
 def list_of(inner: Serde[T]) -> Serde[list[T | None]]:
-    """Lists whose entries, which may be null, are written by another serde: Java's ListSerde."""
+    """Lists whose entries, which may be null, have the inner serde: Java's ListSerde."""
     return _ListOf(inner)

@@ -37,7 +37,7 @@ _BY_JAVA_CLASS: dict[str, Serde[Any]] = {  # without the prefix
 
 
 def serde_for(name_or_serde: Serde[Any] | str) -> Serde[Any]:
-    """A serde as it is, or by its short name or the name of its class in Java."""
+    """A serde by its short name or the name of its Java class. A serde object is returned unchanged."""
     if not isinstance(name_or_serde, str):
         if isinstance(name_or_serde, type) or not isinstance(name_or_serde, Serde):
             raise InvalidSetting(

@@ -1,4 +1,4 @@
-"""Numbers as Java writes them: big endian, of fixed size (Kafka's ShortSerializer to DoubleSerializer)."""
+"""Numbers in Java's format: big endian, of fixed size (Kafka's ShortSerializer to DoubleSerializer)."""
 
 import struct
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ N = TypeVar("N", int, float)
 
 
 class _Number(Generic[N]):
-    """One instance for each kind of number, which pickles as the constant that it is."""
+    """The serde of one kind of number. Each instance is a constant of this module, and is pickled by its name."""
 
     __slots__ = ("_constant", "_kind", "_pack", "_unpack", "name", "size")
 
@@ -55,22 +55,22 @@ DOUBLE = _Number("DOUBLE", ">d", float)
 
 
 def short() -> Serde[int]:
-    """Whole numbers in 2 bytes: Java's Short."""
+    """Integers in 2 bytes: Java's Short."""
     return SHORT
 
 
 def integer() -> Serde[int]:
-    """Whole numbers in 4 bytes: Java's Integer."""
+    """Integers in 4 bytes: Java's Integer."""
     return INTEGER
 
 
 def long() -> Serde[int]:
-    """Whole numbers in 8 bytes: Java's Long."""
+    """Integers in 8 bytes: Java's Long."""
     return LONG
 
 
 def single() -> Serde[float]:
-    """Floating-point numbers in 4 bytes: Java's Float. What is read is the nearest number of that precision."""
+    """Floating-point numbers in 4 bytes: Java's Float. A number is rounded to that precision."""
     return SINGLE
 
 

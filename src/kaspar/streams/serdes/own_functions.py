@@ -1,4 +1,4 @@
-"""A serde made of two functions."""
+"""A serde that consists of two functions."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -22,7 +22,7 @@ class _Functions(Generic[T]):
             return None
         try:
             written: object = self._serializer(value)
-        except Exception as error:  # a function of the user's may raise anything
+        except Exception as error:  # a user's function may raise anything
             reason = f"{type(error).__name__}: {reason_of(error)}"
             raise unwritable(self._name, topic, value, reason) from error
         if not isinstance(written, bytes):
@@ -34,7 +34,7 @@ class _Functions(Generic[T]):
             return None
         try:
             return self._deserializer(data)
-        except Exception as error:  # a function of the user's may raise anything
+        except Exception as error:  # a user's function may raise anything
             raise unreadable(self._name, topic, data, f"{type(error).__name__}: {reason_of(error)}") from error
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]]:
@@ -42,7 +42,8 @@ class _Functions(Generic[T]):
 
 
 def of(serializer: Callable[[T], bytes], deserializer: Callable[[bytes], T]) -> Serde[T]:
-    """`serializer(value)` returns bytes, `deserializer(data)` the value. Neither is called for null."""
+    """A serde of two functions: `serializer(value)` returns bytes, `deserializer(data)` the value. Neither is called
+    for null."""
     return _Functions(serializer, deserializer)
 
 

@@ -1,8 +1,8 @@
-"""Text, bytes, truth values and UUIDs (Kafka's StringSerializer, ByteArraySerializer, BooleanSerializer and
+"""Text, bytes, booleans and UUIDs (Kafka's StringSerializer, ByteArraySerializer, BooleanSerializer and
 UUIDSerializer).
 
-Java replaces invalid text instead of rejecting it: bytes that are not UTF-8 are read as U+FFFD, and half of a surrogate
-pair is written as a question mark. So does `text`.
+Like Java, `text` replaces invalid text instead of rejecting it: bytes that are not UTF-8 are read as U+FFFD, and half
+of a surrogate pair is written as a question mark.
 """
 
 import re
@@ -11,7 +11,7 @@ from uuid import UUID
 from kaspar.streams.serdes.errors import unreadable, wrong_type
 from kaspar.streams.serdes.serde import Serde
 
-_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # Java replaces it as a whole, Python by its bytes
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # Java replaces it as a whole, Python byte by byte
 _REPLACEMENT = "\ufffd".encode()
 _TRUE, _FALSE = b"\x01", b"\x00"
 
@@ -115,7 +115,7 @@ def text() -> Serde[str]:
 
 
 def raw() -> Serde[bytes]:
-    """`bytes` as they are: Java's byte[], Bytes and ByteBuffer."""
+    """`bytes`, unchanged: Java's byte[], Bytes and ByteBuffer."""
     return RAW
 
 
@@ -125,5 +125,5 @@ def boolean() -> Serde[bool]:
 
 
 def uuid() -> Serde[UUID]:
-    """A UUID as text of 36 characters: Java's UUID."""
+    """UUIDs as text of 36 characters: Java's UUID."""
     return UUID_TEXT

@@ -1,6 +1,6 @@
-"""Messages of a class that protoc generated, in Protobuf's binary form.
+"""Messages of a class that protoc generated, in Protobuf's binary encoding.
 
-The form is deterministic (maps are sorted by key), so that equal keys are equal bytes and go to the same partition.
+The encoding is deterministic (maps are sorted by key), so equal keys have equal bytes and go to the same partition.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ class _Protobuf(Generic[M]):
         message: Any = value
         try:
             written: bytes = message.SerializeToString(deterministic=True)
-        except Exception as error:  # EncodeError, for which protobuf would have to be imported
+        except Exception as error:  # EncodeError, which is not imported because protobuf is optional
             raise unwritable(self._name, topic, value, reason_of(error)) from error
         return written
 
@@ -47,10 +47,10 @@ class _Protobuf(Generic[M]):
 def protobuf(
     message_class: type[M], *, registry: str | Mapping[str, str] | None = None, is_key: bool = False
 ) -> Serde[M]:
-    """Messages of a generated class. Its module must be installed where the program runs, as for any import.
+    """Messages of a generated class. Its module must be installed wherever the program runs.
 
-    With `registry`, a URL or a dict of Confluent's properties, the id of the schema stands in front of each message.
-    `is_key` says that keys are meant: the subjects of keys and values differ.
+    With `registry`, a URL or a dict of Confluent's properties, each message is prefixed with the id of its schema.
+    `is_key` is for serdes of keys: the subjects of keys and values differ.
     """
     if not hasattr(message_class, "FromString") or not hasattr(message_class, "DESCRIPTOR"):
         raise SerializationError(f"serdes.protobuf takes a message class that protoc generated, not {message_class!r}.")

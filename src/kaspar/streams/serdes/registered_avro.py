@@ -1,7 +1,7 @@
-"""Values in Avro with the id of their schema in front, as Confluent's GenericAvroSerde writes them.
+"""Avro values prefixed with the id of their schema, as in Confluent's GenericAvroSerde.
 
-They are read by the schema that they were written with, and then by the serde's own, if it has one: fields that are new
-have their defaults, and those that are gone are dropped.
+They are read with the schema with which they were written, and converted to the serde's own, if it has one: added
+fields have their defaults, and removed fields are dropped.
 """
 
 import io
@@ -20,15 +20,16 @@ _NAME = "avro"
 
 
 class _Written(NamedTuple):
-    """How values are written to a topic."""
+    """The prefix and the schema with which values are written to a topic."""
 
     prefix: bytes
     schema: Any
-    """As fastavro has it."""
+    """The schema as parsed by fastavro."""
 
 
 class RegisteredAvro:
-    """`text` is the schema that is written, and read as; None is for reading whatever was written."""
+    """`text` is the schema of written values, and the one to which read values are converted; None is for reading only,
+    without conversion."""
 
     def __init__(self, text: str | None, registry: Registry, *, is_key: bool) -> None:
         """Raises InvalidSetting, and SerializationError for an invalid schema."""
@@ -54,7 +55,7 @@ class RegisteredAvro:
             written = self._by_topic[topic] = self._written_to(topic, self._text, value)
         prefix, schema = written
         if schema == "bytes" and isinstance(value, bytes):
-            return prefix + value  # as Confluent's serializer does with byte arrays
+            return prefix + value  # as in Confluent's serializer of byte arrays
         stream = io.BytesIO(prefix)
         stream.seek(len(prefix))
         try:
@@ -102,7 +103,7 @@ class RegisteredAvro:
         writer, reader = _fastavro_schema(registered), self._written
         read: Callable[..., Any] = schemaless_reader
         if is_recursive(load_schema(text, registered.referenced)):
-            # The compiled reader overflows the stack for values within values without end; this one raises.
+            # The compiled reader overflows the stack for endlessly nested values; this one raises an exception.
             from fastavro._read_py import schemaless_reader as checked_reader
 
             read = checked_reader

@@ -1,6 +1,6 @@
-"""JSON values with the id of their JSON Schema in front, as Confluent's KafkaJsonSchemaSerde writes them.
+"""JSON values prefixed with the id of their JSON Schema, as in Confluent's KafkaJsonSchemaSerde.
 
-They are checked by the schema when they are written, and not when they are read: a consumer gets what was accepted.
+They are validated when they are written, and not again when they are read.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class RegisteredJson:
         prefix, values = written
         try:
             return prefix + values.to_bytes(value)
-        except (InvalidValue, TypeError, ValueError) as error:  # the latter two of values that JSON does not have
+        except (InvalidValue, TypeError, ValueError) as error:  # the latter two for values that JSON cannot represent
             raise unwritable(_NAME, topic, value, reason_of(error)) from error
 
     def _written_to(self, topic: str, value: Any) -> tuple[bytes, JsonSchemaValues]:

@@ -1,7 +1,7 @@
-"""Messages of a generated class with the id of their schema in front, as Confluent's KafkaProtobufSerde writes them.
+"""Messages of a generated class, prefixed with the id of their schema, as in Confluent's KafkaProtobufSerde.
 
 The schema is the file that the class was generated from. The files that it imports are registered before it, each under
-its own name, and referred to; those of Google are known to every registry.
+its own name, and referenced; every registry has Google's files.
 """
 
 import base64
@@ -46,7 +46,7 @@ class RegisteredProtobuf(Generic[M]):
         except RegistryError as error:
             advice = f"the registry rejected a file that it imports ({reason_of(error)})"
             raise unwritable(self._schemas.name, topic, value, advice) from error
-        except Exception as error:  # EncodeError, for which protobuf would have to be imported
+        except Exception as error:  # EncodeError, which is not imported because protobuf is optional
             raise unwritable(self._schemas.name, topic, value, reason_of(error)) from error
         prefix = self._by_topic.get(topic)
         if prefix is None:
@@ -54,7 +54,7 @@ class RegisteredProtobuf(Generic[M]):
         return prefix + payload
 
     def _prefix(self, topic: str, own: SchemaText, value: M) -> bytes:
-        """The id of the schema, and which of its messages it is."""
+        """The prefix of messages: the id of the schema, and the index of the message in it."""
         name = self._descriptor.full_name
         registered = self._schemas.written(topic, own, name, value)
         file = self._descriptor.file
@@ -87,7 +87,7 @@ def registered_protobuf(message_class: type[M], registry: Registry, is_key: bool
 
 
 def _schema_of(file: Any, registry: RegistryClient) -> SchemaText:
-    """With what it imports registered. Raises RegistryError."""
+    """The schema of a file, after registering the files that it imports. Raises RegistryError."""
     references = []
     for imported in file.dependencies:
         if not imported.name.startswith(_KNOWN):

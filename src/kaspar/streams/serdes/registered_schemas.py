@@ -1,11 +1,12 @@
-"""Schemas of a registry for serdes: the id in front of what is written, and the schema of what is read.
+"""Schemas of a registry for serdes: the id that prefixes written values, and the schema of read values.
 
-A schema is registered under the topic's subject with the first record that is written, as by Confluent's serdes, and by
+A schema is registered under the topic's subject when the first record is written. This follows Confluent's serdes and
 their properties: `auto.register.schemas`, `use.latest.version`, `normalize.schemas`, `key.subject.name.strategy` and
-`value.subject.name.strategy`. The client of the registry, with what it knows, is one for each process.
+`value.subject.name.strategy`. Each process has one registry client, with a cache.
 
-That a registry refuses a schema, or does not know an id, is a matter of the record: SerializationError. That it cannot
-be reached is not, and no handler of bad records must skip them for it: RegistryUnavailable ends the program.
+A schema that the registry rejects, or an id that it does not know, is an error of the record: SerializationError. An
+unreachable registry is not, and handlers of bad records must not skip records because of it: RegistryUnavailable ends
+the program.
 """
 
 from collections.abc import Mapping
@@ -22,11 +23,11 @@ from kaspar.serialization.wire_format import id_prefix, read_frame
 from kaspar.streams.serdes.errors import reason_of, unreadable, unwritable
 
 Registry = str | Mapping[str, str]
-"""A URL, or Confluent's properties of a client."""
+"""A URL, or Confluent's properties of a registry client."""
 
 
 class RegisteredSchemas:
-    """Of one serde. `name` is how the serde calls itself in errors."""
+    """The schemas of one serde. `name` is the serde's name in error messages."""
 
     def __init__(self, name: str, registry: Registry, *, is_key: bool) -> None:
         """Raises InvalidSetting."""
@@ -45,8 +46,8 @@ class RegisteredSchemas:
         return shared_client(self._config)
 
     def written(self, topic: str, schema: SchemaText, record_name: str | None, value: Any) -> RegisteredSchema:
-        """By which schema values are written to a topic: the serde's own, or the latest of the subject. It has an id.
-        Raises SerializationError."""
+        """The schema with which values are written to a topic: the serde's own, or the latest of the subject. It has an
+        id. Raises SerializationError."""
         try:
             registered = self._registered(self._strategy(topic, self.is_key, record_name), schema)
         except RegistryUnavailable:
@@ -70,7 +71,7 @@ class RegisteredSchemas:
 
     @staticmethod
     def prefix(registered: RegisteredSchema) -> bytes:
-        """What stands in front of a value."""
+        """The prefix of a value."""
         assert registered.id is not None, "it was asked for by its text or subject"
         return id_prefix(registered.id)
 
@@ -78,7 +79,7 @@ class RegisteredSchemas:
         return self._properties.get(name, default).strip().lower() == "true"
 
     def split(self, topic: str, data: bytes) -> tuple[int | UUID, bytes]:
-        """What the schema is asked for by, and the bytes behind it. Raises SerializationError."""
+        """The id or GUID of the schema, and the bytes after the prefix. Raises SerializationError."""
         try:
             framed = read_frame(data, is_key=self.is_key)
         except UnreadableBytes as problem:
@@ -86,7 +87,7 @@ class RegisteredSchemas:
         return framed.schema, data[framed.start :]
 
     def schema(self, topic: str, data: bytes, key: int | UUID, kind: SchemaType) -> RegisteredSchema:
-        """Raises SerializationError."""
+        """The schema with an id or GUID. Raises SerializationError."""
         try:
             found = self.client.schema_by_guid(key) if isinstance(key, UUID) else self.client.schema_by_id(key)
         except RegistryUnavailable:

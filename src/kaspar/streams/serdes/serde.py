@@ -7,9 +7,9 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Serde(Protocol[T]):
-    """Raises SerializationError for a value that it cannot write, and for bytes that it cannot read.
+    """The methods raise SerializationError for a value that cannot be written, or for bytes that cannot be read.
 
-    The topic is the one that the bytes are written to or read from; for a state store, its changelog topic.
+    `topic` is the topic that the bytes are written to or read from; for a state store, its changelog topic.
     """
 
     def serialize(self, topic: str, value: T | None) -> bytes | None: ...

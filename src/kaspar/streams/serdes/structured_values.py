@@ -1,7 +1,7 @@
-"""Instances of a class in their JSON form: dataclasses, msgspec's Structs and pydantic's models.
+"""Instances of a class as JSON: dataclasses, msgspec Structs and pydantic models.
 
-Reading checks the types of all fields, and ignores fields that the class does not have. pydantic is used for its own
-classes only: where it is not installed, there are none.
+Reading checks the types of all fields, and ignores fields that the class does not have. pydantic is used only for its
+own classes, and need not be installed otherwise.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class _Structured(Generic[T]):
             raise wrong_type(self._name, topic, value, self._class.__name__)
         try:
             return self._encode(value)
-        except Exception as error:  # a field's type may have hooks of its own, which raise anything
+        except Exception as error:  # a field's type may have its own hooks, which may raise anything
             raise unwritable(self._name, topic, value, reason_of(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> T | None:
@@ -65,7 +65,7 @@ def structured(cls: type[T]) -> Serde[T]:
     try:
         decoder = msgspec.json.Decoder(cls)
         make_picklable(cls)
-    except (TypeError, NameError) as error:  # NameError: a forward reference that leads nowhere
+    except (TypeError, NameError) as error:  # NameError: an unresolved forward reference
         raise SerializationError(
             f"The fields of {cls.__name__} cannot be represented as JSON: {reason_of(error)}."
         ) from error
@@ -73,6 +73,6 @@ def structured(cls: type[T]) -> Serde[T]:
 
 
 def _is_pydantic(cls: type) -> bool:
-    """Whether it is a model, or a dataclass made by pydantic's decorator. Such a class exists only after an import."""
+    """Whether it is a pydantic model or dataclass. Such a class can exist only if pydantic was imported."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and (issubclass(cls, pydantic.BaseModel) or "__pydantic_validator__" in vars(cls))

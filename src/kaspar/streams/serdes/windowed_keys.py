@@ -1,7 +1,7 @@
 """Keys of windowed results, byte-equal to Java's TimeWindowedSerde and SessionWindowedSerde.
 
-The inner key's bytes are followed by the window's start (8 bytes), or for sessions by its end and its start. So the
-size of a time window is not in the bytes, and the reader has to know it.
+The inner key's bytes are followed by the window's start (8 bytes), or for sessions by its end and its start. The size
+of a time window is not in the bytes, so the reader has to know it.
 """
 
 import struct
@@ -49,7 +49,7 @@ class _TimeWindowed(Generic[K]):
         return new_tuple(Windowed, (self._deserialize(topic, data[:-8]), window))
 
     def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
-        """The bytes of the inner key, which decide on the partition (WindowedSerializer.serializeBaseKey)."""
+        """The bytes of the inner key, which determine the partition (WindowedSerializer.serializeBaseKey)."""
         return self._serialize(topic, value[0])
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K], int]]:

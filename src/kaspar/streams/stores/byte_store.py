@@ -1,11 +1,11 @@
-"""Ordered maps of bytes: what every store is made of.
+"""Ordered maps of bytes, on which every store is built.
 
-A ByteStore is read and written by one task. An OverlayStore reads through to a snapshot, which nobody changes, and
-collects what the task changes: `changes`, the last value of each key that was put, None if it was deleted, and
-`deleted_ranges`. To apply them to the snapshot's state, delete the ranges first.
+A ByteStore is read and written by one task. An OverlayStore reads through to an immutable snapshot, and collects the
+task's changes: `changes`, the last value of each key that was put (None if it was deleted), and `deleted_ranges`. To
+apply them to the snapshot's state, delete the ranges first.
 
-A deleted range is not written to the changelog key by key. So only what follows from the rest of the state, such as the
-expiry of a window, may be deleted by `delete_range`.
+A deleted range is not written to the changelog key by key. Therefore `delete_range` may only delete entries whose
+deletion follows from the rest of the state, such as expired windows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,36 +16,36 @@ from sortedcontainers import SortedList
 
 Row: TypeAlias = tuple[bytes, bytes]
 KeyRange: TypeAlias = tuple[bytes | None, bytes | None]
-"""From the first key to below the last one; None is no bound."""
+"""From the first key (inclusive) to the last one (exclusive); None means no bound."""
 
 
 class Snapshot(Protocol):
-    """A map that does not change, in the order of its keys."""
+    """An immutable map, ordered by key."""
 
     def get(self, key: bytes, /) -> bytes | None: ...
 
     def range(self, first: bytes | None, last: bytes | None, *, reverse: bool = False) -> Iterator[Row]:
-        """The rows from the key `first` to below `last`; None is no bound."""
+        """The rows from the key `first` (inclusive) to `last` (exclusive); None means no bound."""
 
     def approximate_num_entries(self) -> int: ...
 
 
 class ByteStore(Snapshot, Protocol):
-    """A map that changes. An iterator shows the rows that there were when `range` was called."""
+    """A mutable map. An iterator returns the rows that existed when `range` was called."""
 
     def put(self, key: bytes, value: bytes | None, /) -> None:
-        """None deletes."""
+        """Set the value of a key; None deletes the key."""
 
     def delete_range(self, first: bytes | None, last: bytes | None) -> None: ...
 
     def first_row(self, first: bytes | None, last: bytes | None, *, reverse: bool = False) -> Row | None:
-        """The first row that `range` would show, at the cost of one look-up."""
+        """The first row that `range` would return, at the cost of one lookup."""
 
 
 class OverlayStore:
-    """A ByteStore of changes over a snapshot. Without a snapshot it is a map in memory, which keeps no deletions.
+    """A ByteStore of changes over a snapshot. Without a snapshot it is a map in memory, and deletions are not recorded.
 
-    `get` and `put` are methods of a dict, since they are called for every record.
+    `get` and `put` are methods of a dict for speed, since they are called for every record.
     """
 
     get: Callable[[bytes], bytes | None]
@@ -55,7 +55,7 @@ class OverlayStore:
     def __init__(self, base: Snapshot | None) -> None:
         self.deleted_ranges: list[KeyRange] = []
         self._base = base
-        self._sorted: SortedList[bytes] = SortedList()  # the first keys of `changes`: those before the last scan
+        self._sorted: SortedList[bytes] = SortedList()  # the keys of `changes` up to the last scan
         if base is None:
             self.changes = {}
             self.get = self.changes.get
@@ -92,7 +92,7 @@ class OverlayStore:
             stop = len(keys) if last is None else keys.bisect_left(last)
             deleted = keys[start:stop]
             del keys[start:stop]
-        else:  # a store that is never scanned need not be sorted
+        else:  # avoids sorting a store that is never scanned
             deleted = [key for key in self.changes if _is_within(key, first, last)]
         for key in deleted:
             del self.changes[key]
@@ -101,7 +101,7 @@ class OverlayStore:
             self.deleted_ranges.append((first, last))
 
     def approximate_num_entries(self) -> int:
-        """A key that the snapshot has and that was changed counts twice, as in RocksDB's estimate."""
+        """A changed key that is also in the snapshot counts twice, as in RocksDB's estimate."""
         return len(self.changes) + (0 if self._base is None else self._base.approximate_num_entries())
 
     def _put_in_memory(self, key: bytes, value: bytes | None) -> None:
@@ -113,7 +113,7 @@ class OverlayStore:
             del self.changes[key]
 
     def _sorted_keys(self) -> SortedList[bytes]:
-        """All keys of `changes`. A dict keeps its keys in the order of their insertion, so the new ones come last."""
+        """All keys of `changes`, sorted. A dict keeps its keys in insertion order, so the new ones come last."""
         changes, keys = self.changes, self._sorted
         new = len(changes) - len(keys)
         if new == 1:
@@ -124,7 +124,7 @@ class OverlayStore:
 
 
 class _ReadThrough(dict[bytes, bytes | None]):
-    """Changes, as a dict whose `[]` looks up other keys in the snapshot."""
+    """A dict of changes whose `[]` looks up missing keys in the snapshot."""
 
     __slots__ = ("_deleted_ranges", "_read")
 
@@ -158,7 +158,7 @@ def _without(rows: Iterator[Row], deleted: tuple[KeyRange, ...]) -> Iterator[Row
 
 
 def _merged(rows: Iterator[Row], changed: Iterable[tuple[bytes, bytes | None]], reverse: bool) -> Iterator[Row]:
-    """Both in the same order; a changed row replaces one with its key."""
+    """Merge rows and changes, which have the same order. A change replaces the row with the same key."""
     changes = iter(changed)
     change = next(changes, None)
     for row in rows:

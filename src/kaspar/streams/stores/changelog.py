@@ -1,6 +1,6 @@
-"""Reads changelog topics: committed records of a range of offsets.
+"""Reads changelog topics: the committed records of a range of offsets.
 
-A header of some records, `kaspar.meta`, has the stream times and other numbers of the batch that wrote them.
+Some records have a header, `kaspar.meta`, with the stream times and other numbers of the batch that wrote them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +23,15 @@ _decode_meta = msgspec.msgpack.Decoder(dict[str, int]).decode
 
 
 class ChangelogTruncated(KasparError):
-    """The changelog has lost records after the offset from which it was to be read."""
+    """The changelog has lost records after the offset at which the read starts."""
 
 
 class ChangelogReader(Protocol):
     def read(self, store: str, partition: int, from_offset: int, to_offset: int) -> Iterator[Sequence[Record]]:
-        """The committed records from the one offset to below the other, in order, some at a time.
+        """The committed records from `from_offset` (inclusive) to `to_offset` (exclusive), in order, in chunks.
 
-        Offset 0 stands for the beginning of the changelog, wherever that is today. Raises ChangelogTruncated if the
-        records do not begin at another `from_offset`, and another KasparError or an OSError if `to_offset` is not
-        reached in time.
+        Offset 0 means the current beginning of the changelog. Raises ChangelogTruncated if the log starts after any
+        other `from_offset`, and another KasparError or an OSError if `to_offset` is not reached in time.
         """
 
 
@@ -42,7 +41,7 @@ def meta_header(meta: Mapping[str, int]) -> tuple[str, bytes]:
 
 
 def meta_of(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, int]:
-    """What a record's headers say; nothing if it has no such header, or one that cannot be read."""
+    """The numbers in a record's headers; empty if there is no such header, or if it cannot be decoded."""
     for name, data in headers:
         if name == META_HEADER and data is not None:
             try:
@@ -53,10 +52,10 @@ def meta_of(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, int]:
 
 
 class ChangelogTopics:
-    """A ChangelogReader over the wire. The client's timeout limits how long the last stable offset is waited for."""
+    """A ChangelogReader that uses a client. The client's timeout limits the wait for the last stable offset."""
 
     def __init__(self, client: Client, topics: Mapping[str, str]) -> None:
-        """`topics` are the changelogs by the names of their stores."""
+        """`topics` are the changelog topics by store name."""
         self._client = client
         self._topics = topics
 

@@ -2,8 +2,8 @@
 
     builder.add_state_store(stores.key_value("last-seen", serdes.text(), serdes.long()))
 
-Without serdes a store has the program's defaults. Every store has a changelog topic, from which it is restored, unless
-it is declared with `logged=False`: then its content is lost with the machine.
+A store without serdes has the program's defaults. Every store has a changelog topic, from which it is restored, unless
+it is declared with `logged=False`: its contents are then lost if the machine is lost.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def key_value(
     timestamped: bool = False,
     logged: bool = True,
 ) -> StoreSpec:
-    """A value for each key; with `timestamped` its values are ValueAndTimestamp."""
+    """A store with a value for each key; with `timestamped`, the values are ValueAndTimestamp."""
     kind = TIMESTAMPED_KEY_VALUE if timestamped else KEY_VALUE
     return StoreSpec(name, kind, key_serde, value_serde, is_logged=logged)
 
@@ -39,7 +39,7 @@ def window(
     retain_duplicates: bool = False,
     logged: bool = True,
 ) -> StoreSpec:
-    """Values by key and the start of a window. What is older than the retention, in stream time, is removed."""
+    """A store of values by key and window start. Entries older than the retention, in stream time, are removed."""
     kind: StoreKind = TIMESTAMPED_WINDOW if timestamped else WINDOW
     retention_ms = milliseconds(retention, "The retention")
     window_size_ms = milliseconds(window_size, "The size of a window")
@@ -68,6 +68,6 @@ def session(
     *,
     logged: bool = True,
 ) -> StoreSpec:
-    """Values by key and session."""
+    """A store of values by key and session."""
     retention_ms = milliseconds(retention, "The retention")
     return StoreSpec(name, SESSION, key_serde, value_serde, retention_ms=retention_ms, is_logged=logged)

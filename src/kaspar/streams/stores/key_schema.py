@@ -1,7 +1,7 @@
 """The keys of window and session stores, byte-equal to those in Java's changelogs (WindowKeySchema, SessionKeySchema).
 
-A record's key comes first and has any length: a scan between two of these keys also finds those of longer record keys
-that start in the same way. Times are milliseconds and not negative, so their bytes are in their order.
+A record's key comes first and has variable length: a scan between two of these keys also finds those of longer record
+keys with the same prefix. Times are non-negative milliseconds, so that their bytes sort in the same order.
 """
 
 import struct
@@ -16,9 +16,9 @@ WINDOW_SUFFIX_SIZE = _WINDOW.size
 SESSION_SUFFIX_SIZE = _SESSION.size
 
 window_suffix = _WINDOW.pack
-"""What follows the record's key: the window's start, and a sequence number where duplicates are retained, or 0."""
+"""The suffix of the record's key: the window's start, and a sequence number if duplicates are retained, or else 0."""
 session_suffix = _SESSION.pack
-"""What follows the record's key: the session's end, then its start."""
+"""The suffix of the record's key: the session's end, then its start."""
 read_window_suffix = _WINDOW.unpack
 read_session_suffix = _SESSION.unpack
 

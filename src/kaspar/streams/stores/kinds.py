@@ -1,7 +1,7 @@
 """Kafka's common kinds of store, and their changelogs, which Java can read.
 
-A changelog has plain values. The timestamp of a timestamped value is that of the record. Window and session keys have
-no segment there.
+A changelog contains plain values. The timestamp of a timestamped value is that of the record. Window and session keys
+have no segment prefix there.
 """
 
 from dataclasses import dataclass
@@ -148,7 +148,7 @@ SESSION: StoreKind = _Session()
 def open_read_only(
     spec: StoreSpec, snapshot: Snapshot, application_id: str
 ) -> ReadOnlyKeyValueStore[Any, Any] | ReadOnlyTimestampedKeyValueStore[Any, Any]:
-    """A view of a key-value store that nobody changes, as a task has of a global table."""
+    """A read-only view of a key-value store, such as a task's view of a global table."""
     if spec.kind not in (KEY_VALUE, TIMESTAMPED_KEY_VALUE):
         raise TopologyError(f"store {spec.name} is not a key-value store: only key-value stores have read-only views")
     topic = spec.changelog_topic(application_id)
@@ -158,7 +158,7 @@ def open_read_only(
 
 
 def _windowed_config(spec: StoreSpec) -> dict[str, str]:
-    """As Kafka's WindowedChangelogTopicConfig."""
+    """The configuration of Kafka's WindowedChangelogTopicConfig."""
     retention_ms = min(spec.retention_ms + ADDITIONAL_RETENTION_MS, MAX_TIME)
     return {**_CREATE_TIME, "cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}
 

@@ -1,9 +1,9 @@
-"""Segments: spans of time, by which the entries of window and session stores are grouped and expire together.
+"""Segments: time ranges by which the entries of window and session stores are grouped, so that they expire together.
 
-In a ByteStore the key of an entry follows the number of its segment, 8 bytes, so that expired segments are one range of
-keys at the front. The rules are those of Kafka's AbstractSegments and AbstractRocksDBSegmentedBytesStore: time is the
-largest timestamp that the store has seen, a segment expires when all of its entries have, and what is older than the
-retention is not returned even while its segment lives.
+In a ByteStore, the key of an entry is prefixed with the number of its segment (8 bytes), so that expired segments are
+one range of keys at the front. The rules are those of Kafka's AbstractSegments and AbstractRocksDBSegmentedBytesStore:
+time is the largest timestamp that the store has seen, a segment expires when all of its entries have expired, and
+entries older than the retention are not returned even if their segment has not expired.
 """
 
 import struct
@@ -16,7 +16,7 @@ segment_prefix: Final = struct.Struct(">q").pack
 
 
 class StreamTime(Protocol):
-    """A number that only grows, and is kept from one micro-batch to the next; -1 at first."""
+    """A number that only increases, and is kept between micro-batches; initially -1."""
 
     now: int
 
@@ -32,12 +32,12 @@ def segment_interval_ms(retention_ms: int) -> int:
 
 
 def behind_segment(prefix: bytes) -> bytes:
-    """The first key behind those of the segment."""
+    """The first key after those of the segment."""
     return (int.from_bytes(prefix) + 1).to_bytes(SEGMENT_PREFIX_SIZE)
 
 
 def first_live_prefix(retention_ms: int, now: int) -> bytes | None:
-    """The keys below this one are expired; None if there are no such keys."""
+    """The prefix of the first segment that is not expired; None if no segment is expired."""
     segment = (now - retention_ms) // segment_interval_ms(retention_ms)
     return segment_prefix(segment) if segment > 0 else None
 
@@ -51,13 +51,13 @@ class Segments:
         self.retention_ms = retention_ms
         self.interval_ms = segment_interval_ms(retention_ms)
         self.expired_records = 0
-        """How many entries were dropped since they had expired before they arrived."""
+        """The number of entries that were dropped because they had expired before they arrived."""
         self._keys = keys
         self._time = time
         self._first_live = (time.now - retention_ms) // self.interval_ms
 
     def to_write(self, timestamp: int) -> bytes | None:
-        """The prefix for an entry of this time; None if it has expired. The stream time advances to it."""
+        """Advance the stream time, and return the prefix for an entry of this time; None if it has expired."""
         time, interval_ms = self._time, self.interval_ms
         if timestamp > time.now:
             time.now = timestamp
@@ -80,11 +80,11 @@ class Segments:
 
     @property
     def first_time(self) -> int:
-        """Entries before it are not returned."""
+        """The start of the retention: earlier entries are not returned."""
         return max(0, self._time.now - self.retention_ms + 1)
 
     def between(self, first_time: int, last_time: int, *, reverse: bool = False) -> list[bytes]:
-        """The prefixes of the segments that may have entries of these times, both inclusive."""
+        """The prefixes of the segments that may have entries from `first_time` to `last_time`, both inclusive."""
         last_time = min(last_time, self._time.now)
         segments = range(first_time // self.interval_ms, last_time // self.interval_ms + 1)
         return [segment_prefix(segment) for segment in (reversed(segments) if reverse else segments)]

@@ -1,12 +1,12 @@
-"""A store whose entries are taken out in the order of their times: the buffer of a suppression.
+"""A store whose entries are removed in the order of their times: the buffer of a suppression.
 
-In the ByteStore an entry's key is its time, 8 bytes, and its own key, so entries of one time are in the order of their
-keys' bytes, as in Kafka's InMemoryTimeOrderedKeyValueChangeBuffer. Further rows are kept apart by their first byte: the
-time of a key, where it cannot be told from the key itself, and the totals. The changelog has the same rows; only Kaspar
-reads it.
+In the ByteStore, an entry's key is its time (8 bytes) followed by its own key, so entries of the same time are ordered
+by the bytes of their keys, as in Kafka's InMemoryTimeOrderedKeyValueChangeBuffer. Other rows are distinguished by their
+first byte: the time of a key, if it does not follow from the key itself, and the totals. The changelog has the same
+rows; only Kaspar reads it.
 
-Finding the first entry takes no scan: the store's rows are read lazily, in order, from where the task begins, and what
-the task adds waits in a heap. Both may name entries that were removed since, which are skipped.
+Finding the first entry requires no scan: the rows that existed when the task began are read lazily, in order, and the
+rows that the task adds are in a heap. Both may contain entries that were removed since, which are skipped.
 """
 
 import struct
@@ -27,17 +27,17 @@ _KEY_AT = 1 + _TIME.size
 
 
 class Totals(NamedTuple):
-    """How many entries there are, and the sum of their sizes."""
+    """The number of entries, and the sum of their sizes."""
 
     records: int = 0
     size: int = 0
 
 
 class TimeOrderedStore:
-    """Entries by time and key, both as bytes. A program's own keys and values become bytes by the serdes."""
+    """Entries by time and serialized key. The operators convert keys and values with the serdes."""
 
     def __init__(self, name: str, store: ByteStore, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]) -> None:
-        """`topic` is what the serdes are given: the changelog topic."""
+        """`topic` is the topic that is passed to the serdes: the changelog."""
         self.name = name
         self.topic = topic
         self.key_serde = key_serde
@@ -47,14 +47,14 @@ class TimeOrderedStore:
         self._added: list[bytes] = []
         self._rows: Iterator[Row] = store.range(_ENTRY, _BEHIND_ENTRIES)
         self._next: bytes | None = None
-        """The row that was read last and is not known to be removed."""
+        """The row that was read last, and is not known to be removed."""
         self._has_rows = True
 
     def get(self, time: int, key: bytes) -> bytes | None:
         return self._get(_ENTRY + _TIME.pack(time) + key)
 
     def put(self, time: int, key: bytes, value: bytes, *, is_new: bool) -> None:
-        """The caller knows whether it replaces an entry: it has looked for it."""
+        """Put an entry. `is_new`: it does not replace an existing one, which the caller has looked up."""
         row = _ENTRY + _TIME.pack(time) + key
         if is_new:
             heappush(self._added, row)
@@ -73,14 +73,14 @@ class TimeOrderedStore:
         return None if row is None else (_TIME.unpack_from(row, 1)[0], row[_KEY_AT:])
 
     def _first_stored(self) -> bytes | None:
-        """The first entry that was there when the task began, and still is."""
+        """The first entry that existed when the task began and still exists."""
         while self._has_rows and (self._next is None or self._get(self._next) is None):
             row = next(self._rows, None)
             self._next, self._has_rows = (None, False) if row is None else (row[0], True)
         return self._next
 
     def entries(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """Time, key and value of all entries, in their order."""
+        """Time, key and value of all entries, in order."""
         for row, value in self._store.range(_ENTRY, _BEHIND_ENTRIES):
             yield _TIME.unpack_from(row, 1)[0], row[_KEY_AT:], value
 
@@ -96,7 +96,7 @@ class TimeOrderedStore:
         self._put(_TIME_OF + key, None if time is None else _TIME.pack(time))
 
     def totals(self) -> Totals | None:
-        """What was set last; None if nothing was."""
+        """The totals that were set last, if any."""
         data = self._get(_TOTALS)
         return None if data is None else Totals(*_TWO.unpack(data))
 

@@ -1,6 +1,6 @@
-"""How values are passed through a shuffle when the program has not said how to serialize them.
+"""The serde for values in a shuffle for which the program has specified none.
 
-Such bytes live for one micro-batch inside one query, and are never stored.
+These bytes exist only within one micro-batch of one query, and are never stored.
 """
 
 import pickle
@@ -10,7 +10,7 @@ _TEXT, _PICKLED = b"t", b"p"
 
 
 class AnyValue:
-    """A Serde for any Python object that can be pickled; text, the most common value, is not."""
+    """A Serde that pickles any Python object, except for text, the most common value."""
 
     def serialize(self, topic: str, value: Any) -> bytes | None:
         if value.__class__ is str:

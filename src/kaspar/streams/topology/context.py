@@ -1,7 +1,7 @@
-"""What the steps of a topology may use while they process records: the record's context, stores, clocks, outputs.
+"""The context of the steps of a topology while they process records: the record's context, stores, clocks, outputs.
 
-A task has one TaskContext, whose fields change with every record, so that passing a record on is a function call with
-three arguments. Everything that must outlive a micro-batch is in stores, or in `meta`: numbers that only grow.
+A task has one TaskContext, whose fields change with every record, so that forwarding a record is a function call with
+three arguments. Everything that must outlive a micro-batch is in stores, or in `meta`: numbers that only increase.
 """
 
 import enum
@@ -15,7 +15,7 @@ from kaspar.streams.serdes import Serde, text
 T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int | None]
-"""Key, value, timestamp, headers, and the partition; None leaves the partition to the key's hash."""
+"""Key, value, timestamp, headers and partition; None means the partition of the key's hash."""
 
 NO_HEADERS: Headers = ()
 UNKNOWN_TIME = -1
@@ -24,7 +24,7 @@ MAX_REQUEST_SIZE = 1024 * 1024
 
 
 class OnError(enum.Enum):
-    """What happens to a record that cannot be read, processed or written."""
+    """The handling of a record that cannot be read, processed or written: stop the program, or skip the record."""
 
     FAIL = "fail"
     CONTINUE = "continue"
@@ -42,13 +42,13 @@ class TaskSettings:
     on_production_error: OnError = OnError.FAIL
     dead_letter_topic: str | None = None
     late_topic: str | None = None
-    """Where records that arrive after the grace period are written, if they are."""
+    """The topic for records that arrive after the grace period, if any."""
     max_request_size: int = MAX_REQUEST_SIZE
-    """Of the producer: a larger record cannot be written."""
+    """The producer's max.request.size: a larger record cannot be written."""
 
     @property
     def keeps_raw_records(self) -> bool:
-        """Whether records may be written as they were read: to the dead-letter topic, or to that of late records."""
+        """Whether the original bytes of records are needed, for the dead-letter topic or the topic for late records."""
         return self.dead_letter_topic is not None or self.late_topic is not None
 
     def key_serde(self, given: Serde[Any] | None) -> Serde[Any]:
@@ -58,8 +58,8 @@ class TaskSettings:
         return self.default_value_serde if given is None else self.resolved(given)
 
     def resolved(self, given: T) -> T:
-        """A serde around another one may need the defaults, which are not known when a topology is built; so may the
-        partitioner of windowed keys."""
+        """A serde or partitioner with its defaults filled in. Serdes that contain another one, and the partitioner of
+        windowed keys, may need the defaults, which are unknown when a topology is built."""
         with_defaults = getattr(given, "with_defaults", None)
         if with_defaults is None:
             return given
@@ -68,10 +68,10 @@ class TaskSettings:
 
 
 class Outputs(Protocol):
-    """Where a task's records go."""
+    """The outputs of a task."""
 
     def to(self, topic: str) -> Callable[[Output], object]:
-        """What writes records to that topic. Callers keep it for the life of the task."""
+        """The function that writes records to a topic. Callers keep it for the life of the task."""
 
     def partition_count(self, topic: str) -> int: ...
 
@@ -82,13 +82,13 @@ class PunctuationType(enum.Enum):
 
 
 class Cancellable(Protocol):
-    """What schedule() returns."""
+    """The return value of schedule()."""
 
     def cancel(self) -> None: ...
 
 
 class Punctuator(Protocol):
-    """Where processors schedule functions (punctuation.py)."""
+    """Schedules functions of processors (punctuation.py)."""
 
     def schedule(
         self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
@@ -96,7 +96,7 @@ class Punctuator(Protocol):
 
 
 class Clock:
-    """A stream time: the largest timestamp seen. It is kept from one micro-batch to the next."""
+    """A stream time: the largest timestamp seen. It is kept between micro-batches."""
 
     __slots__ = ("now",)
 
@@ -105,7 +105,7 @@ class Clock:
 
 
 class TaskContext:
-    """`topic`, `partition`, `offset` and `headers` are those of the record that is processed."""
+    """The context of a task. `topic`, `partition`, `offset` and `headers` are those of the current record."""
 
     def __init__(
         self,
@@ -129,13 +129,13 @@ class TaskContext:
         self.raw_key: bytes | None = None
         self.raw_value: bytes | None = None
         self.dropped: Counter[str] = Counter()
-        """How many records were not processed, by reason."""
+        """The number of records not processed, by reason."""
         self.closing: list[Callable[[], object]] = []
-        """What is called when the task ends."""
+        """Functions to call at the end of the task."""
         self.global_stores: frozenset[str] = frozenset()
         """The names of the stores of global tables, which every processor may use."""
         self.punctuations: Punctuator | None = None
-        """Of a task; there are none on the map side."""
+        """The schedules of a task; None on the map side."""
         self._clocks = clocks
 
     @property
@@ -148,7 +148,7 @@ class TaskContext:
         return self.clock("task")
 
     def clock(self, name: str) -> Clock:
-        """The stream time of one step, or another number that only grows."""
+        """The stream time of one step, or another number that only increases."""
         found = self._clocks.get(name)
         if found is None:
             found = self._clocks[name] = Clock()

@@ -1,4 +1,4 @@
-"""A topology in words: the layout of Kafka's TopologyDescription, with the shuffle of each sub-topology added."""
+"""The description of a topology in the format of Kafka's TopologyDescription, plus the shuffle of each sub-topology."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,7 +32,7 @@ def _sub_topology(plan: SubTopology) -> Iterator[str]:
 
 
 def headline(node: Node) -> str:
-    """What a node is, with its topics or stores."""
+    """The type and name of a node, with its topics or stores."""
     match node:
         case Source(pattern=str() as pattern):
             return f"Source: {node.name} (topics: {pattern})"

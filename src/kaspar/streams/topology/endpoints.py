@@ -1,8 +1,8 @@
-"""Where records enter and leave a topology: sources, sinks, and re-partitioning between them.
+"""The endpoints of a topology, sources and sinks, and repartitioning between them.
 
-A source reads bytes by its serdes, and a sink writes them. A `Repartition` stands where records must be brought to the
-task of their (new) key. If nothing before it has state, that is a shuffle inside the query. Otherwise the plan replaces
-it by an internal topic: a sink that ends one sub-topology, and a source that begins another.
+A source deserializes records, and a sink serializes them. A `Repartition` sends records to the task of their (new) key.
+If no step before it has state, it is a shuffle inside the query. Otherwise the plan replaces it by an internal topic: a
+sink that ends one sub-topology, and a source that starts another.
 """
 
 import re
@@ -16,18 +16,18 @@ from kaspar.streams.topology.dead_letters import dead_letter
 from kaspar.streams.topology.node import Node, PassThrough, Receiver
 
 TimestampExtractor: TypeAlias = Callable[[Any, Any, int], int]
-"""The event time of a record, from its key, its value and the timestamp that it has in its topic."""
+"""Takes key, value and timestamp of a record in its topic, returns its event time."""
 StreamPartitioner: TypeAlias = Callable[[str, Any, Any, int], int | None]
-"""The partition of a record, from its topic, key, value, and the number of partitions; None: by the key's hash."""
+"""Takes topic, key, value and the number of partitions, returns the partition; None means that of the key's hash."""
 TopicNameExtractor: TypeAlias = Callable[[Any, Any, "RecordContext"], str]
 RawReceiver: TypeAlias = Callable[[bytes | None, bytes | None, int], None]
 
-_LARGEST_EMPTY_BATCH: Final = 61 + 36  # its header, and a record without key, value and headers
+_LARGEST_EMPTY_BATCH: Final = 61 + 36  # the batch's header, and a record without key, value and headers
 _LARGEST_EMPTY_HEADER: Final = 10
 
 
 class RecordContext:
-    """What a function may know of the record it is called for, besides key and value."""
+    """The metadata of a record that is passed to a function, besides key and value."""
 
     __slots__ = ("headers", "offset", "partition", "timestamp", "topic")
 
@@ -40,7 +40,7 @@ class RecordContext:
 
 
 class Source(Node):
-    """Records of one or several topics."""
+    """Reads records of one or several topics, or of topics that match a pattern."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class Source(Node):
         self.offset_reset = offset_reset
 
     def matches(self, topic: str) -> bool:
-        """Whether its pattern, if it has one, matches a topic."""
+        """Whether the source has a pattern that matches a topic."""
         return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         raise NotImplementedError("a source receives bytes: see bytes_receiver")
 
     def bytes_receiver(self, context: TaskContext, forward: Receiver) -> RawReceiver:
-        """What takes the bytes of a record, and the timestamp that it has in its topic."""
+        """The function that receives the bytes of a record, and its timestamp in the topic."""
         settings = context.settings
         read_key = settings.key_serde(self.key_serde).deserialize
         read_value = settings.value_serde(self.value_serde).deserialize
@@ -88,7 +88,7 @@ class Source(Node):
                 self._refused(context, raw_key, raw_value, timestamp, problem)
                 return
             if timestamp < 0:
-                context.drop("negative-timestamp")  # as Kafka's RecordQueue
+                context.drop("negative-timestamp")  # as in Kafka's RecordQueue
                 return
             forward(key, value, timestamp)
 
@@ -108,7 +108,7 @@ class Source(Node):
 
 
 class Sink(Node):
-    """Writes records to a topic, or to the one that a function names for each."""
+    """Writes records to a topic, or each to the topic that a function returns."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Sink(Node):
         self.value_serde = value_serde
         self.partitioner = partitioner
         self.internal = internal
-        """A re-partition topic, which has the name of the program in front."""
+        """Whether it is a repartition topic, whose name is prefixed with the application id."""
         self.partitions = partitions
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
@@ -173,7 +173,7 @@ class Sink(Node):
     def _if_not_too_large(
         self, context: TaskContext, topic: str, write: Callable[[Output], object]
     ) -> Callable[[Output], object]:
-        """What the writer would refuse, and with it the whole batch."""
+        """A writer that skips records that are too large, for which the producer would reject the whole batch."""
         most = context.settings.max_request_size
 
         def write_or_skip(output: Output) -> None:
@@ -193,7 +193,7 @@ class Sink(Node):
 
 
 def _largest_size(output: Output) -> int:
-    """Of a batch with this record alone, whatever its numbers are (Kafka's estimateSizeInBytesUpperBound)."""
+    """An upper bound of the size of a batch with only this record (Kafka's estimateSizeInBytesUpperBound)."""
     key, value, _, headers, _ = output
     size = _LARGEST_EMPTY_BATCH + len(key or b"") + len(value or b"")
     for name, data in headers or ():
@@ -202,7 +202,7 @@ def _largest_size(output: Output) -> int:
 
 
 class Repartition(PassThrough):
-    """Brings records to the task of their key."""
+    """Sends records to the task of their key."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""All steps and stores of a program, while it is built. Names are generated as Kafka's InternalStreamsBuilder does."""
+"""All steps and stores of a program, while it is built. Names are generated as in Kafka's InternalStreamsBuilder."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 
 
 class GlobalTable:
-    """A topic that every task has as a whole, in a store of its own."""
+    """A topic of which every task has a complete copy, in a separate store."""
 
     def __init__(self, source: Source, store: StoreSpec) -> None:
         self.source = source
@@ -29,7 +29,8 @@ class GlobalTable:
         value: bytes | None,
         timestamp: int,
     ) -> None:
-        """Apply a record of its topic to its store. What cannot be read is skipped if the settings say so."""
+        """Apply a record of the topic to the store. A record that cannot be deserialized is skipped or raises
+        ProcessingError, according to the settings."""
         source = self.source
         try:
             read_key = settings.key_serde(source.key_serde).deserialize(topic, key)
@@ -51,11 +52,12 @@ class Graph:
         self.nodes: dict[str, Node] = {}
         self.stores: dict[str, StoreSpec] = {}
         self.global_tables: dict[str, GlobalTable] = {}
-        """By the name of the store."""
+        """The global tables by store name."""
         self._count = 0
 
     def new_name(self, prefix: str, given: str | None = None, suffix: str = "") -> str:
-        """A name that no other step has: a given one, or one made of prefix and number."""
+        """The name of a new step: the given one with the suffix, or one that consists of prefix, a unique number and
+        suffix."""
         number = self._count
         if given is not None:
             return given + suffix
@@ -88,7 +90,7 @@ class Graph:
         return store
 
     def connect(self, node: Node, *stores: str) -> None:
-        """Let a step use stores. Steps that share a store are in one sub-topology."""
+        """Let a step use stores. Steps that share a store are in the same sub-topology."""
         for name in stores:
             if name not in self.stores and name not in self.global_tables:
                 raise TopologyError(f"Unknown store {name}: add it with add_state_store().")

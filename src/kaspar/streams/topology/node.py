@@ -1,9 +1,9 @@
-"""Steps of a topology, and how they become closures.
+"""The steps of a topology, and their receivers.
 
-A node is a description: it holds the program's functions and the names of stores, is built once, and pickled to Spark's
-workers. bind() makes its receiver for one task: a function of (key, value, timestamp) that calls the receivers of its
-children. On the edges behind a table a value is the pair (new value, old value); the old value is None where no step
-needs it (as in KTableImpl.enableSendingOldValues).
+A node only describes a step: it holds the program's functions and the names of stores, is built once, and is pickled to
+Spark's workers. bind() creates its receiver for one task: a function of (key, value, timestamp) that calls the
+receivers of its children. On the edges after a table, a value is the pair (new value, old value); the old value is None
+if no step needs it (as in KTableImpl.enableSendingOldValues).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,21 +16,21 @@ Receiver: TypeAlias = Callable[[Any, Any, int], None]
 
 
 class Node:
-    """A step with any number of parents: all of them call the same receiver."""
+    """A step with any number of parents, which all call the same receiver."""
 
     needs_task = False
-    """Whether it must run where its key's state is, although it has no store of its own."""
+    """Whether the step must run in the task of its key, although it has no store."""
     global_stores: Sequence[str] | None = ()
-    """The stores of the global tables that it may look up; None: of any."""
+    """The stores of the global tables that the step may look up; None means all of them."""
     joins_null_keys = False
-    """Whether it has results for records without key: left and outer joins of streams (KIP-962)."""
+    """Whether the step has results for records without a key: left and outer joins of streams (KIP-962)."""
 
     def __init__(self, name: str, *, stores: Sequence[str] = ()) -> None:
         self.name = name
         self.stores: list[str] = list(stores)
-        """The stores it uses."""
+        """The names of the stores that the step uses."""
         self.input_serdes: tuple[Serde[Any] | None, Serde[Any] | None] = (None, None)
-        """Those of the keys and values that it receives, where they are known."""
+        """The serdes of received keys and values, if known."""
         self.parents: list[Node] = []
         self.children: list[Node] = []
 
@@ -39,11 +39,11 @@ class Node:
         return bool(self.stores) or self.needs_task
 
     def bind(self, context: TaskContext, children: Sequence[Receiver]) -> Receiver:
-        """The receiver of this node in a task, given those of its children, in their order."""
+        """Create the receiver of this node in a task from the receivers of its children, in their order."""
         return self.receiver(context, fan_out(children))
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        """As bind, for a node that passes every record to all of its children."""
+        """Create the receiver, for a node that forwards every record to all of its children."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class Node:
 
 
 def fan_out(receivers: Sequence[Receiver]) -> Receiver:
-    """One receiver that calls all of these, in order."""
+    """A receiver that calls all of these, in order."""
     if not receivers:
         return _ignore
     if len(receivers) == 1:
@@ -74,11 +74,11 @@ def fan_out(receivers: Sequence[Receiver]) -> Receiver:
 
 
 def _ignore(key: Any, value: Any, timestamp: int) -> None:
-    """The children of a node without any."""
+    """The receiver for a node without children."""
 
 
 class PassThrough(Node):
-    """Forwards what it receives: a merge, a branch, or a name for another step."""
+    """Forwards all records unchanged: a merge, a branch, or a name for another step."""
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         return forward

@@ -1,4 +1,4 @@
-"""The stores of a task, opened over whatever keeps their bytes."""
+"""Opens the typed stores of a task over any kind of ByteStore."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,7 +10,7 @@ from kaspar.streams.topology.context import Clock, TaskSettings
 
 
 class StoreContext:
-    """What a store is opened with."""
+    """The context in which a store is opened."""
 
     def __init__(self, application_id: str, clocks: dict[str, Clock]) -> None:
         self.application_id = application_id
@@ -26,13 +26,13 @@ def open_stores(
     clocks: dict[str, Clock],
     byte_store: Callable[[StoreSpec], ByteStore],
 ) -> dict[str, Any]:
-    """The typed stores by name."""
+    """Open the typed stores. Returns them by name."""
     context = StoreContext(settings.application_id, clocks)
     return {spec.name: resolved(spec, settings).open(byte_store(spec), context) for spec in specs}
 
 
 def resolved(spec: StoreSpec, settings: TaskSettings) -> StoreSpec:
-    """With the program's default serdes where it has none of its own."""
+    """The spec with the program's default serdes filled in."""
     return replace(
         spec, key_serde=settings.key_serde(spec.key_serde), value_serde=settings.value_serde(spec.value_serde)
     )

@@ -1,6 +1,6 @@
-"""A topology as a drawing in SVG: sub-topologies beside each other, records flowing downwards, stores at their steps.
+"""A topology as a drawing in SVG: sub-topologies side by side, records flowing downwards, stores at their steps.
 
-Steps stand in layers, each below its last parent. An edge that is a shuffle is dashed.
+Steps are arranged in layers, each below its lowest parent. An edge that is a shuffle is dashed.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def picture(sub_topologies: Sequence[SubTopology]) -> str:
 
 
 def _drawn(plan: SubTopology, left: int) -> tuple[list[str], int, int]:
-    """The elements of a sub-topology, its width, and where it ends."""
+    """The elements of a sub-topology, its width, and its lower end."""
     layers = _layers(plan)
     columns = max(len(layer) for layer in layers)
     width = columns * (_WIDTH + _GAP_X) - _GAP_X

@@ -1,11 +1,11 @@
-"""Divides a topology into sub-topologies, and each of these into what runs before and after its shuffle.
+"""Divides a topology into sub-topologies, and each of these into the steps before and after its shuffle.
 
-A sub-topology is what one Spark query runs. Records of its sources pass the steps without state where they are read
-(the *map side*); then they are brought to the task of their key, where everything else runs (the *task side*). Where
-records behind a stateful step need another key, they go through an internal topic, and another sub-topology begins.
+Each sub-topology runs in one Spark query. Records of its sources pass the stateless steps where they are read (the *map
+side*), and are then shuffled to the task of their key, where all other steps run (the *task side*). If records need
+another key after a stateful step, they are written to an internal topic, with which another sub-topology starts.
 
-An edge from the map side to the task side is a *port*. A source whose records need no step on the map side is a port
-itself: its bytes are passed on unread.
+An edge from the map side to the task side is a *port*. A source whose records need no step on the map side is itself a
+port: its bytes are passed on without deserializing them.
 """
 
 import itertools
@@ -25,7 +25,7 @@ _REPARTITION = "-repartition"
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where records enter the task side."""
+    """A point at which records enter the task side."""
 
     number: int
     parent: Node
@@ -42,18 +42,18 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """A re-partition topic, by its name without that of the program."""
+    """A repartition topic. `name` does not contain the application id."""
 
     name: str
     partitions: int | None
-    """None: as many as its sub-topology has."""
+    """None means that of its sub-topology."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
     number: int
     nodes: tuple[Node, ...]
-    """Parents before their children."""
+    """All nodes, parents before their children."""
     task_side: frozenset[str]
     ports: tuple[Port, ...]
     stores: tuple[StoreSpec, ...]
@@ -76,7 +76,7 @@ class SubTopology:
 
     @property
     def requested_partitions(self) -> int | None:
-        """The largest number that a repartition() of the program asks for."""
+        """The largest number of partitions that a repartition() requests."""
         asked = [node.partitions for node in self.nodes if isinstance(node, Repartition) and node.partitions]
         return max(asked, default=None)
 
@@ -90,12 +90,12 @@ class SubTopology:
         raise TopologyError(f"Sub-topology {self.number} has no source for topic {topic}.")
 
     def port(self, parent: Node, node: Node) -> Port | None:
-        """The port of an edge; None if it is inside one of the two sides."""
+        """The port of an edge; None if both nodes are on the same side."""
         return next((port for port in self.ports if port.parent is parent and port.node is node), None)
 
 
 class InternalSource(Source):
-    """Reads a re-partition topic, whose name begins with that of the program."""
+    """Reads a repartition topic, whose name is prefixed with the application id."""
 
 
 def source_topics(source: Source, application_id: str) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def source_topics(source: Source, application_id: str) -> tuple[str, ...]:
 
 
 def divide(graph: Graph) -> tuple[SubTopology, ...]:
-    """The sub-topologies of a graph. Replaces those re-partitionings that have to be topics."""
+    """The sub-topologies of a graph. Replaces each Repartition that has to be a topic."""
     _cut(graph)
     order = _sorted(graph.nodes.values())
     groups = _components(graph, order)
@@ -116,7 +116,7 @@ def divide(graph: Graph) -> tuple[SubTopology, ...]:
 
 
 def _cut(graph: Graph) -> None:
-    """Replace each re-partitioning behind a stateful step by a topic."""
+    """Replace each Repartition after a stateful step by a topic."""
     has_state: dict[str, bool] = {}
     for node in _sorted(graph.nodes.values()):
         before = any(has_state[parent.name] for parent in node.parents)
@@ -150,7 +150,7 @@ def _replace_by_topic(graph: Graph, node: Repartition) -> Source:
 
 
 def _sorted(nodes: Iterable[Node]) -> list[Node]:
-    """Parents before their children; otherwise in the order in which they were added."""
+    """Sort parents before their children, and otherwise in the order in which they were added."""
     done: dict[str, Node] = {}
 
     def visit(node: Node) -> None:
@@ -169,7 +169,7 @@ def _sorted(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _components(graph: Graph, order: Sequence[Node]) -> list[list[Node]]:
-    """Nodes that are connected by edges or by a shared store, in the order of their first nodes."""
+    """Groups of nodes that are connected by edges or by a shared store, in the order of their first nodes."""
     leader = {node.name: node.name for node in order}
 
     def find(name: str) -> str:
@@ -212,7 +212,7 @@ def _sub_topology(graph: Graph, number: int, nodes: Sequence[Node]) -> SubTopolo
 
 
 def _global_tables(graph: Graph, nodes: Sequence[Node]) -> Iterable[GlobalTable]:
-    """Those that its steps may look up: each sub-topology has a copy of its own."""
+    """The global tables that the steps may look up. Each sub-topology has its own copy of them."""
     if any(node.global_stores is None for node in nodes):
         return graph.global_tables.values()
     used = {name for node in nodes for name in node.global_stores or ()}

@@ -1,9 +1,9 @@
-"""Functions that a processor schedules, by stream time or by the wall clock (ProcessorContext.schedule).
+"""Functions that a processor schedules by stream time or wall-clock time (ProcessorContext.schedule).
 
-A schedule is kept from one micro-batch to the next by its next time, in the task's clocks: a processor schedules again
-whenever it is initialised, and continues where it was. As in Kafka's PunctuationSchedule, stream time is aligned to
-multiples of the interval, and a schedule that is several intervals late is called once. A function that raises stops
-the program, or is called again at its next time, as processing.exception.handler says (KIP-1033).
+The next time of a schedule is kept between micro-batches, in the task's clocks: a processor schedules again whenever it
+is initialised, and the schedule continues. As in Kafka's PunctuationSchedule, stream time is aligned to multiples of
+the interval, and a schedule that is several intervals late is called once. If a function raises, the program stops or
+continues with the next call, according to processing.exception.handler (KIP-1033).
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ NEVER = 1 << 62
 
 @dataclass(slots=True, eq=False)
 class Schedule:
-    """What schedule() returns."""
+    """A scheduled function, as returned by schedule()."""
 
     interval_ms: int
     callback: Callable[[int], None]
     next_time: Clock
-    """The time at which it is due, kept with the task."""
+    """The time of the next call, kept with the task."""
     is_cancelled: bool = False
 
     def cancel(self) -> None:
@@ -31,7 +31,7 @@ class Schedule:
 
     def was_called(self, now: int) -> None:
         due = self.next_time.now + self.interval_ms
-        if due <= now:  # it missed some: go on with the next multiple that is still ahead
+        if due <= now:  # some calls were missed: continue with the next future time
             due += (now - due) // self.interval_ms * self.interval_ms + self.interval_ms
         self.next_time.now = due
 
@@ -67,7 +67,7 @@ class Punctuations:
         self._call_due(self._by_wall_clock, now)
 
     def _call_due(self, schedules: list[Schedule], now: int) -> None:
-        """In the order in which they are due (PunctuationQueue)."""
+        """Call the schedules that are due, in the order of their times (PunctuationQueue)."""
         for schedule in sorted(schedules, key=lambda each: each.next_time.now):
             if not schedule.is_cancelled and schedule.next_time.now <= now:
                 self._call(schedule, now)
@@ -75,7 +75,7 @@ class Punctuations:
         schedules[:] = [each for each in schedules if not each.is_cancelled]
 
     def _call(self, schedule: Schedule, now: int) -> None:
-        """It is not called for a record, so it sees none."""
+        """Call a function with the context of no record."""
         context = self._context
         place, raw = (
             (context.topic, context.partition, context.offset, context.headers),

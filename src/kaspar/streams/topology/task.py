@@ -1,7 +1,7 @@
-"""A sub-topology at work: the map side, which reads records where they arrive, and a task, which has their keys' state.
+"""Executes a sub-topology: the map side, which processes records where they are read, and a task, which has the state.
 
-Both are built for a micro-batch (or for the life of a test driver) from a SubTopology and the program's settings. They
-take rows and call receivers; what they emit goes to the given outputs.
+Both are created for a micro-batch (or for the life of a test driver) from a SubTopology and the program's settings.
+They take rows and call receivers; their results are written to the given outputs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,11 +17,11 @@ from kaspar.streams.topology.plan import Port, SubTopology
 from kaspar.streams.topology.punctuation import Punctuations
 
 ShuffledOutput: TypeAlias = tuple[int, bytes | None, bytes | None, int, Headers | None, int | None]
-"""The number of a port, key, value, timestamp and headers, and the partition; None leaves it to the key's hash."""
+"""Port number, key, value, timestamp, headers and partition; None means the partition of the key's hash."""
 
 
 class Row(NamedTuple):
-    """A record on its way to a task."""
+    """A record that a task processes."""
 
     port: int
     key: bytes | None
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 class MapSide:
-    """The steps before the shuffle. `shuffle` takes what goes on to tasks."""
+    """The steps before the shuffle. `shuffle` receives the records for tasks."""
 
     def __init__(
         self,
@@ -71,7 +71,8 @@ class MapSide:
             raise failure(context, problem) from problem
 
     def _source(self, topic: str) -> RawReceiver:
-        """Its children receive a record in their order; those of the task side that share a row, all with the first."""
+        """The receiver of a source. Its children receive a record in their order, except that all children of the task
+        side that share a row receive it with the first of them."""
         source = self._plan.source_of(topic, self.context.application_id)
         port = self._plan.port(source, source)
         if port is not None and not any(child.name in self._receivers for child in source.children):
@@ -99,7 +100,7 @@ class MapSide:
         return receive
 
     def _passing_raw(self, port: Port) -> Receiver:
-        """For a record that was read here, too, and is passed on as it came."""
+        """Shuffle the original bytes of a record, for a source that also has children on the map side."""
         shuffle, context, number = self._shuffle, self.context, port.number
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
@@ -131,7 +132,7 @@ class MapSide:
 
 
 class Task:
-    """One partition of the steps behind the shuffle, with its stores."""
+    """The steps after the shuffle for one partition, with its stores."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class Task:
             raise failure(context, problem) from problem
 
     def close(self) -> None:
-        """No further record comes: let processors end, and write what stores have not written yet."""
+        """Close the processors and flush the stores, after the last record."""
         for close in self.context.closing:
             close()
         for store in self.context.stores.values():
@@ -197,17 +198,17 @@ class Task:
                 store.flush()
 
     def punctuate(self) -> None:
-        """Call what the program has scheduled by the wall clock, as far as it is due."""
+        """Call the wall-clock punctuators that are due."""
         self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
 
 
 def _with_raw_record(context: TaskContext) -> Headers:
-    """Key and value as they were read pass a shuffle behind the headers."""
+    """The headers, followed by the original key and value, which pass the shuffle in this way."""
     return [*(context.headers or ()), ("key", context.raw_key), ("value", context.raw_value)]
 
 
 def failure(context: TaskContext, problem: Exception) -> ProcessingError:
-    """What stops a program whose function raised an exception."""
+    """The error for a function of the program that raised an exception."""
     return ProcessingError(
         f"A function of the program raised {described(problem)} (topic {context.topic}, partition {context.partition}, "
         f"offset {context.offset}). To skip such records set processing.exception.handler = continue."
@@ -222,7 +223,7 @@ def _bind(
     *,
     task_side: bool,
 ) -> dict[str, Receiver]:
-    """The receivers of all steps of one side but its sources, by name. `crossing` passes records to the other side."""
+    """The receivers of all steps of one side except for sources, by name. `crossing` creates the receiver of a port."""
     receivers: dict[str, Receiver] = {}
     for node in reversed(nodes):
         if (node.name in plan.task_side) is not task_side or isinstance(node, Source):
@@ -239,8 +240,8 @@ def _bind(
 
 
 def _guarded(context: TaskContext, receive: Receiver) -> Receiver:
-    """Skips the records for which a step raises. Steps behind it have guards of their own, so that what they raise does
-    not reach it (KIP-1033)."""
+    """A receiver that skips records for which a step raises. Later steps have their own guards, so that their errors do
+    not reach this one (KIP-1033)."""
 
     def guarded(key: Any, value: Any, timestamp: int) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Topology: a finished program, divided into sub-topologies, that a test driver or KafkaStreams runs."""
+"""Topology: a complete program, divided into sub-topologies, for KafkaStreams or TopologyTestDriver."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from kaspar.streams.topology.plan import InternalSource, SubTopology, divide
 
 
 class Topology:
-    """What StreamsBuilder.build() returns. It can be pickled by cloudpickle."""
+    """The result of StreamsBuilder.build(). It can be pickled with cloudpickle."""
 
     def __init__(self, graph: Graph) -> None:
         if not any(isinstance(node, Source) for node in graph.nodes.values()) and not graph.global_tables:
@@ -22,13 +22,13 @@ class Topology:
 
     @property
     def stores(self) -> Iterator[StoreSpec]:
-        """Of all sub-topologies, without those of global tables."""
+        """The stores of all sub-topologies, without those of global tables."""
         for sub_topology in self.sub_topologies:
             yield from sub_topology.stores
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """The topics that must exist before the program starts, those of global tables included."""
+        """The topics that must exist before the program starts, including those of global tables."""
         names = [
             topic
             for sub_topology in self.sub_topologies

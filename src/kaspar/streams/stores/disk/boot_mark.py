@@ -1,8 +1,8 @@
-"""Whether the files of a partition survived the last shutdown of the machine.
+"""Detects whether the files of a partition survived the last shutdown of the machine.
 
-LMDB is written without sync: what a process has written survives it, but not a crash of the machine, which may leave
-some pages written and others not. So a file beside it has the kernel's boot id as long as there are unsynced writes.
-With another boot id than today's the files cannot be trusted.
+LMDB is written without sync: writes survive the end of the process, but not a crash of the machine, which may leave
+some pages written and others not. Therefore a file beside it contains the kernel's boot id while there are unsynced
+writes. If that differs from the current boot id, the files cannot be trusted.
 """
 
 import os
@@ -17,7 +17,7 @@ def current_boot_id() -> str:
 
 
 class BootMark:
-    """Changed only in a write transaction of the environment that it belongs to, so by one process at a time."""
+    """The file with the boot id. Only changed in a write transaction of its environment: by one process at a time."""
 
     def __init__(self, file: Path, boot_id: str | None = None) -> None:
         self._file = file
@@ -27,16 +27,16 @@ class BootMark:
         return self._read() in (self._boot_id, _SYNCED)
 
     def before_write(self) -> None:
-        """Before a write transaction is committed."""
+        """Called before a write transaction is committed."""
         if self._read() != self._boot_id:
             self._write(self._boot_id)
 
     def after_sync(self) -> None:
-        """When nothing was written since the last sync."""
+        """Called if nothing was written since the last sync."""
         self._write(_SYNCED)
 
     def remove(self) -> None:
-        """The files are not to be trusted any more."""
+        """Mark the files as not trusted."""
         self._file.unlink(missing_ok=True)
 
     def _read(self) -> str | None:
@@ -46,7 +46,7 @@ class BootMark:
             return None
 
     def _write(self, text: str) -> None:
-        """The mark is on disk before any write that it is about."""
+        """Write the mark and sync it, so that it is on disk before the writes that it covers."""
         new = self._file.with_suffix(f".{os.getpid()}.new")
         with new.open("w") as file:
             file.write(text)

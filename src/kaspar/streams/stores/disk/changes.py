@@ -1,7 +1,7 @@
 """Applies changes to a partition in LMDB. The caller holds the partition's lock.
 
-Every transaction leaves the state that the changelogs have up to its ends. So a crash in between needs no repair: what
-is missing is read from the changelogs, from those ends on.
+After every transaction, the state is that of the changelogs up to its ends. A crash between transactions therefore
+requires no repair: the rest is read from the changelogs, starting at these ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     Transaction = lmdb.Transaction[bytes]
 
 _MAX_AGE_S = 12 * 60 * 60
-"""State that was not written for longer is not caught up but rebuilt: compaction removes tombstones after
-delete.retention.ms, a day by default, and without them deleted keys would stay."""
+"""State that was not written for longer is rebuilt instead of caught up: compaction removes tombstones after
+delete.retention.ms, a day by default, and without them deleted keys would remain."""
 
 _log = get_log(__name__)
 
 
 def apply_delta(environment: Environment, delta: Delta, specs: Iterable[StoreSpec]) -> bool:
-    """Make the changes of a delta; False if it does not start at the present version. One that is already applied is
-    not applied again."""
+    """Apply a delta, unless it is already applied. Returns False if it does not start at the current version."""
     parent, ends = delta.versions.parent, delta.versions.ends
     with environment.writing() as transaction:
         writer = _Writer(environment, transaction)
@@ -56,9 +55,9 @@ def catch_up(
     wanted: Mapping[str, int],
     reader: ChangelogReader,
 ) -> None:
-    """Read the changelogs from the present version to the wanted one; from the beginning if the present one is ahead.
+    """Read the changelogs from the current version to the wanted one; from the beginning if the current one is ahead.
 
-    A store without a changelog becomes empty if it is not at the wanted version.
+    A store without a changelog is cleared if it is not at the wanted version.
     """
     specs = tuple(specs)
     is_stale = environment.seconds_since_write() > _MAX_AGE_S
@@ -79,7 +78,8 @@ def catch_up(
 
 
 def _prepare(environment: Environment, specs: Iterable[StoreSpec], wanted: Mapping[str, int] | None) -> dict[str, int]:
-    """Remove what cannot be caught up to the wanted version; with None, everything. Returns the ends that are left."""
+    """Clear state that cannot be caught up to the wanted version, or all state if it is None. Returns the remaining
+    ends."""
     with environment.writing() as transaction:
         writer = _Writer(environment, transaction)
         if wanted is None or any(writer.ends.get(name, 0) > end for name, end in wanted.items()):
@@ -137,12 +137,12 @@ def _restore(environment: Environment, spec: StoreSpec, records: Sequence[Record
 
 
 def grown(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    """The larger number of each name."""
+    """The maximum for each name."""
     return {name: max(one.get(name, -1), other.get(name, -1)) for name in one.keys() | other.keys()}
 
 
 class _Writer:
-    """A write transaction, and what the state will be after it."""
+    """A write transaction, and the StoredState after it."""
 
     def __init__(self, environment: Environment, transaction: "Transaction") -> None:
         state = environment.state(transaction)
@@ -159,7 +159,7 @@ class _Writer:
             for key, value in changes.items()
             if value is not None
         ]
-        rows.sort()  # neighbours are written to the same page
+        rows.sort()  # so that neighbouring rows are written to the same page
         with self._transaction.cursor() as cursor:
             cursor.putmulti(rows)
         for key, value in changes.items():
@@ -170,7 +170,7 @@ class _Writer:
         low, high, _ = lmdb_bounds(self._prefix(store), first, last)
         with self._transaction.cursor() as cursor:
             is_placed = cursor.set_range(low)
-            while is_placed and low <= cursor.key() < high:  # behind the last row of all the key is empty
+            while is_placed and low <= cursor.key() < high:  # after the last row, key() is empty
                 key = store_row(*cursor.item())[0]
                 if (first is None or key >= first) and (last is None or key < last):
                     is_placed = cursor.delete()

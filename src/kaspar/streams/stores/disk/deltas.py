@@ -1,7 +1,7 @@
-"""Delta files: what a task changed, from one version of a partition's state to the next.
+"""Delta files: the changes of a task, from one version of a partition's state to the next.
 
-A file is named by the two versions. It appears whole, by a rename, and is not synced: a checksum finds what a crash of
-the machine left of it. A damaged file is removed with a line in the log.
+A file is named by the two versions. It is created atomically by a rename, but not synced: a checksum detects files that
+a crash of the machine has damaged. A damaged file is removed, with a line in the log.
 """
 
 import os
@@ -28,14 +28,14 @@ _log = get_log(__name__)
 
 
 class StoreDelta(msgspec.Struct, frozen=True):
-    """The ranges are deleted before the changes are made."""
+    """The changes of one store. The ranges are deleted before the changes are applied."""
 
     deleted_ranges: list[KeyRange]
     changes: dict[bytes, bytes | None]
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """From which version a delta leads to which."""
+    """The versions before and after a delta."""
 
     parent: dict[str, int]
     ends: dict[str, int]
@@ -44,7 +44,7 @@ class Versions(msgspec.Struct, frozen=True):
 class Delta(msgspec.Struct, frozen=True):
     versions: Versions
     meta: dict[str, int]
-    """At the end of the task."""
+    """The numbers at the end of the task."""
     stores: dict[str, StoreDelta]
 
 
@@ -60,7 +60,7 @@ _decode_body = msgspec.msgpack.Decoder(_Body).decode
 def delta_of(
     parent: Mapping[str, int], ends: Mapping[str, int], meta: Mapping[str, int], stores: Mapping[str, OverlayStore]
 ) -> Delta:
-    """What a task has changed in these stores, by their names."""
+    """The delta of a task's changes in these stores."""
     changed = {
         name: StoreDelta(list(store.deleted_ranges), store.changes)
         for name, store in stores.items()
@@ -70,7 +70,7 @@ def delta_of(
 
 
 def same_version(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
-    """A store that is missing has no records yet."""
+    """Whether two versions are equal. A missing store has no records yet."""
     return all(one.get(name, 0) == other.get(name, 0) for name in one.keys() | other.keys())
 
 
@@ -95,7 +95,7 @@ def write_delta(directory: Path, delta: Delta) -> Path:
 
 
 def delta_chain(directory: Path, current: Mapping[str, int], wanted: Mapping[str, int]) -> list[Path] | None:
-    """The files of the deltas that lead from the one version to the other, in order; None if some are missing."""
+    """The delta files that lead from the current version to the wanted one, in order; None if some are missing."""
     found: list[Path] = []
     target, start = _digest(wanted), _digest(current)
     files = {file.name.removesuffix(_SUFFIX).partition("-")[2]: file for file in _files(directory)}
@@ -109,7 +109,7 @@ def delta_chain(directory: Path, current: Mapping[str, int], wanted: Mapping[str
 
 
 def read_delta(file: Path) -> Delta | None:
-    """None if the file is damaged or has another format; it is removed then."""
+    """Read a delta file; None if it is missing. A file that is damaged or has another format is removed."""
     try:
         data = memoryview(file.read_bytes())
         file_format, checksum, size = _FRAME.unpack_from(data)
@@ -126,7 +126,7 @@ def read_delta(file: Path) -> Delta | None:
 
 
 def remove_old_deltas(directory: Path, ends: Mapping[str, int]) -> None:
-    """Remove the files of all deltas to versions that are not newer than this one, and those of writers that died."""
+    """Remove the files of deltas to versions that are not newer than this one, and stale files of dead writers."""
     for file in _files(directory):
         versions = _read_versions(file)
         if versions is not None and all(end <= ends.get(name, 0) for name, end in versions.ends.items()):

@@ -1,7 +1,7 @@
-"""Brings the state of a partition to a version: the only rule by which a task gets its state.
+"""Brings the state of a partition to a version. A task always gets its state in this way.
 
-If LMDB has the version, it is used. If delta files lead from what it has to the version, they are applied. Otherwise
-the changelogs are read: from what LMDB has, or from the beginning if it is empty, damaged or ahead.
+If LMDB has the version, it is used. If delta files lead from LMDB's version to the wanted one, they are applied.
+Otherwise the changelogs are read: from LMDB's version on, or from the beginning if it is empty, damaged or ahead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,17 +29,17 @@ def ensure(
     *,
     or_later: bool = False,
 ) -> PartitionState:
-    """The state of the partition whose files are in `directory`, at exactly the wanted version: the changelog end of
-    each store, 0 if it is missing. For a store without a changelog that is any number that grows with every batch, such
-    as its id; if it is missing, any version of that store is as good.
+    """The state of the partition in `directory`, at exactly the wanted version: the changelog end of each store, 0 if
+    it is missing. For a store without a changelog, the version is any number that increases with every batch, such as
+    the batch id; if it is missing, any version of that store is accepted.
 
-    With `or_later` a later version is as good, for those who only read: a task may just have gone on.
+    With `or_later`, a later version is accepted too, for callers that only read: a task may just have written it.
 
-    Several processes may do this at a time. The caller closes the state.
+    Several processes may call this concurrently. The caller closes the state.
     """
     specs = tuple(specs)
     wanted = {**{spec.name: 0 for spec in specs if spec.is_logged}, **wanted}
-    directory = directory.resolve()  # LMDB must not open it twice by two names
+    directory = directory.resolve()  # LMDB must not open it twice under different names
     state = _state_at(directory, wanted, specs, or_later=or_later)
     if state is not None:
         return state
@@ -78,7 +78,7 @@ def _brought_to(
     if state.is_at(wanted, specs, or_later=or_later):
         return state
     state.close()
-    # A store without a changelog whose version is not given stays as it is. Deltas are named by its version, too.
+    # A store without a changelog and without a wanted version keeps its version, which is part of the names of deltas.
     wanted = {**{spec.name: state.ends.get(spec.name, 0) for spec in specs if not spec.is_logged}, **wanted}
     _apply_deltas(environment, specs, wanted)
     if not _is_at(environment, wanted, specs):
@@ -97,7 +97,7 @@ def _is_at(environment: Environment, wanted: Mapping[str, int], specs: tuple[Sto
 def _apply_deltas(environment: Environment, specs: tuple[StoreSpec, ...], wanted: Mapping[str, int]) -> None:
     with PartitionState(environment) as state:
         present = {name: state.ends.get(name, 0) for name in wanted}
-        if not state.is_at(present, specs):  # another layout
+        if not state.is_at(present, specs):  # a store has another layout
             return
     for file in delta_chain(environment.directory, present, wanted) or ():
         delta = read_delta(file)

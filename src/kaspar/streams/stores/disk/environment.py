@@ -1,6 +1,6 @@
-"""The LMDB environment of one partition: its files, its own rows, and its transactions.
+"""The LMDB environment of one partition: its files, its metadata rows, and its transactions.
 
-It is written without sync (boot_mark.py). Errors of LMDB become StreamsErrors, whose text says what to do.
+It is written without sync (boot_mark.py). Errors of LMDB are converted to StreamsErrors, whose text says what to do.
 """
 
 import threading
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 MAP_SIZE: Final = 256 * 1024**3
-"""Address space, not memory or disk."""
+"""The size of the address space, which uses neither memory nor disk."""
 
 DAMAGE: Final = (
     lmdb.CorruptedError,
@@ -31,7 +31,7 @@ DAMAGE: Final = (
     lmdb.PanicError,
     lmdb.VersionMismatchError,
 )
-"""LMDB's errors that are about the files themselves."""
+"""LMDB's errors for damaged files."""
 
 _MAX_READERS = 1024
 _OWN_ROWS: Final = store_prefix(0)
@@ -44,14 +44,14 @@ class StateDamaged(StreamsError):
 
 
 class StoredState(msgspec.Struct, frozen=True):
-    """What LMDB has of a partition, beside the rows of its stores."""
+    """The metadata of a partition in LMDB."""
 
     ends: dict[str, int] = {}
-    """The offset after the last changelog record that is applied, by store."""
+    """The offset after the last applied changelog record, by store."""
     meta: dict[str, int] = {}
-    """Stream times and other numbers that only grow."""
+    """Stream times and other numbers that only increase."""
     numbers: dict[str, int] = {}
-    """The number of each store that has rows."""
+    """The number of each store that has rows, which prefixes its keys."""
     layouts: dict[str, str] = {}
 
 
@@ -66,7 +66,7 @@ class Environment:
         """Raises one of DAMAGE if the files are damaged, and StreamsError if they cannot be opened otherwise."""
         self.directory = directory
         self.users = 0
-        """How many read transactions are open."""
+        """The number of open read transactions."""
         self._users_lock = threading.Lock()
         self._folder = folder(directory)
         self._mark = boot_mark(directory)
@@ -101,7 +101,7 @@ class Environment:
         return self._folder / "data.mdb"
 
     def is_current(self) -> bool:
-        """False if the files that are open here were discarded, or are to be."""
+        """False if the open files were discarded, or must be."""
         return self.identity == identity(self.data_file) and self._mark.is_trusted()
 
     def seconds_since_write(self) -> float:
@@ -112,13 +112,13 @@ class Environment:
             try:
                 transaction = self.lmdb.begin()
             except lmdb.ReadersFullError:
-                self.lmdb.reader_check()  # killed processes have left their slots behind
+                self.lmdb.reader_check()  # frees the reader slots of killed processes
                 transaction = self.lmdb.begin()
             self.users += 1
             return transaction
 
     def end_reading(self, transaction: "Transaction") -> None:
-        """Once for each transaction."""
+        """End a transaction of begin_reading(). Called once for each."""
         with self._users_lock:
             transaction.abort()
             self.users -= 1
@@ -137,7 +137,7 @@ class Environment:
     def writing(self) -> "Iterator[Transaction]":
         """A write transaction. It is committed unless the block raises."""
         try:
-            self.lmdb.reader_check()  # pages that only a killed process read can be used again
+            self.lmdb.reader_check()  # frees pages that only killed processes were reading
             with self.lmdb.begin(write=True) as transaction:
                 self._mark.before_write()
                 if transaction.get(_FORMAT_KEY) is None:
@@ -153,7 +153,7 @@ class Environment:
             raise StreamsError(f"the state in {self.directory} cannot be written: {error}") from error
 
     def clear(self, transaction: "Transaction") -> None:
-        """Remove all rows, also those of stores that are not known."""
+        """Remove all rows, including those of unknown stores."""
         transaction.drop(self.lmdb.open_db(txn=transaction), delete=False)
         transaction.put(_FORMAT_KEY, _encode(FORMAT))
 
@@ -162,7 +162,7 @@ class Environment:
         return StateDamaged(f"the state in {self.directory} is damaged and will be rebuilt: {error}")
 
     def sync(self) -> None:
-        """Write everything to disk, so that it survives the machine."""
+        """Sync everything to disk, so that it survives a crash of the machine."""
         while True:
             last_transaction = self.lmdb.info()["last_txnid"]
             self.lmdb.sync(True)
@@ -172,7 +172,7 @@ class Environment:
                     return
 
     def _check_size(self) -> None:
-        """A file that is too short would end the process with SIGBUS when its pages are read."""
+        """Raise CorruptedError if the file was truncated: reading a missing page would end the process with SIGBUS."""
         needed = (self.lmdb.info()["last_pgno"] + 1) * self.lmdb.stat()["psize"]
         if self.lmdb.info()["last_txnid"] and self.data_file.stat().st_size < needed:
             raise lmdb.CorruptedError("the data file was truncated")
@@ -188,7 +188,7 @@ class Environment:
 
 
 def folder(directory: Path) -> Path:
-    """Where the LMDB files of a partition are."""
+    """The folder of a partition's LMDB files."""
     return directory / "lmdb"
 
 
@@ -197,7 +197,7 @@ def boot_mark(directory: Path) -> BootMark:
 
 
 def identity(file: Path) -> tuple[int, int] | None:
-    """Which file it is, whatever its path; None if there is none."""
+    """The identity of a file, independent of its path; None if there is no file."""
     try:
         found = file.stat()
     except FileNotFoundError:

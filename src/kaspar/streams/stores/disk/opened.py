@@ -1,8 +1,8 @@
-"""The environments that this process has open, one for each partition, and when their files are discarded.
+"""The environments that this process has open, one for each partition, and the removal of bad files.
 
-LMDB does not allow opening an environment twice in a process, or using one in a forked process. So they are opened once
-and kept, up to a number; before a fork those that are not in use are closed. Files that are damaged, or that did not
-survive a crash of the machine, are removed with a line in the log: they are a cache.
+LMDB does not allow opening an environment twice in a process, or using one in a forked process. Environments are
+therefore opened once and kept open, up to a number; before a fork, those that are not in use are closed. Files that are
+damaged, or that did not survive a crash of the machine, are removed, with a line in the log: they are a cache.
 
 Opening, discarding or writing the files of a partition requires its lock, which all processes share.
 """
@@ -22,7 +22,7 @@ from kaspar.streams.stores.disk.environment import DAMAGE, Environment, boot_mar
 from kaspar.streams.stores.disk.partition_state import PartitionState
 
 MAX_OPEN = 64
-"""Environments that are kept open though nobody uses them. Each has two open files."""
+"""The number of environments that are kept open while not in use. Each has two open files."""
 
 _log = get_log(__name__)
 
@@ -30,7 +30,7 @@ _log = get_log(__name__)
 class _Opened:
     def __init__(self) -> None:
         self.environments: dict[Path, Environment] = {}
-        """The one that was used last is the last."""
+        """Ordered by last use, the most recent one last."""
         self.lock = threading.RLock()
         self.inherited: list[Environment] = []
 
@@ -39,7 +39,7 @@ class _Opened:
         self.close_unused(0)
 
     def close_unused(self, kept: int) -> None:
-        """Close those that nobody uses, the longest unused first, until not more than `kept` are open."""
+        """Close unused environments, the least recently used first, until at most `kept` are open."""
         for directory, environment in list(self.environments.items()):
             if len(self.environments) > kept and not environment.users:
                 environment.lmdb.close()
@@ -49,7 +49,7 @@ class _Opened:
         self.lock.release()
 
     def after_fork_in_child(self) -> None:
-        """Closing what is inherited would end the parent's read transactions, so it is only kept."""
+        """Keep the inherited environments without using them: closing them would end the parent's read transactions."""
         self.lock = threading.RLock()
         self.inherited.extend(self.environments.values())
         self.environments = {}
@@ -65,7 +65,7 @@ os.register_at_fork(
 
 @contextmanager
 def partition_lock(directory: Path) -> Iterator[None]:
-    """Held by one thread of one process at a time. It is not reentrant."""
+    """Lock a partition for one thread of one process. The lock is not reentrant."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -73,13 +73,13 @@ def partition_lock(directory: Path) -> Iterator[None]:
 
 
 def opened_environment(directory: Path) -> Environment | None:
-    """The environment of a partition, if this process has it open and its files are still to be trusted."""
+    """The environment of a partition, if this process has it open and its files can still be trusted."""
     environment = _opened.environments.get(directory)
     return environment if environment is not None and environment.is_current() else None
 
 
 def read_state(directory: Path) -> PartitionState | None:
-    """The present version of a partition, if this process has it open."""
+    """The current version of a partition, if this process has it open."""
     with _opened.lock:
         environment = opened_environment(directory)
         if environment is None:
@@ -114,7 +114,7 @@ def open_environment(directory: Path) -> Environment:
 
 
 def close_environment(directory: Path, *, sync: bool = True) -> None:
-    """Close the environment of a partition in this process. With `sync` its files survive a crash of the machine."""
+    """Close the environment of a partition in this process. With `sync`, its files survive a crash of the machine."""
     directory = directory.resolve()
     with partition_lock(directory), _opened.lock:
         environment = opened_environment(directory)
@@ -124,7 +124,7 @@ def close_environment(directory: Path, *, sync: bool = True) -> None:
 
 
 def discard(directory: Path, reason: str) -> None:
-    """Remove what is on disk. Processes that have it open keep what they read."""
+    """Remove the files of a partition. Processes that have them open can still read them."""
     _log.warning(
         "discarded the files of a partition's state: it is rebuilt from the changelogs",
         directory=directory,

@@ -1,4 +1,4 @@
-"""One version of a partition's state, as a task reads it: a read transaction, which later versions do not disturb."""
+"""One version of a partition's state, for a task: a read transaction, which is isolated from later versions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
@@ -12,7 +12,7 @@ from kaspar.streams.stores.spec import StoreSpec
 
 
 class PartitionState:
-    """It is closed at the end of the task. Snapshots cannot be used after that."""
+    """One version of the state. It is closed at the end of the task; its snapshots cannot be used after that."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -31,7 +31,7 @@ class PartitionState:
 
     @property
     def meta(self) -> Mapping[str, int]:
-        """Stream times and other numbers that only grow."""
+        """Stream times and other numbers that only increase."""
         return self._state.meta
 
     def snapshot(self, store: str) -> Snapshot:
@@ -41,7 +41,7 @@ class PartitionState:
         return LmdbSnapshot(self._transaction, store_prefix(number), self._environment.on_damage)
 
     def is_at(self, wanted: Mapping[str, int], specs: Iterable[StoreSpec], *, or_later: bool = False) -> bool:
-        """Whether this is the wanted version, or a later one, with the keys that these stores use today."""
+        """Whether this is the wanted version (with `or_later`, or a later one), and the stores' layouts are current."""
         layouts, ends = self._state.layouts, self.ends
         is_version = all(
             ends.get(name, 0) == end or (or_later and ends.get(name, 0) > end) for name, end in wanted.items()

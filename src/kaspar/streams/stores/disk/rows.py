@@ -1,8 +1,8 @@
-"""Where rows are in LMDB: all stores of a partition share one ordered map, each with a number that its keys begin with.
+"""The keys of rows in LMDB: all stores of a partition share one ordered map, and each has a number as key prefix.
 
-LMDB's keys have at most 511 bytes. A longer key is cut, with a hash instead of the rest, and the whole key is kept with
-the value. Only such a key is stored with 511 bytes. Keys that begin with the same 493 bytes may therefore be out of
-order in LMDB: who scans sorts them.
+LMDB's keys have at most 511 bytes. A longer key is truncated, a hash replaces the rest, and the whole key is stored
+with the value. Only such keys are stored with 511 bytes. Keys with the same first 493 bytes may therefore be out of
+order in LMDB: scans have to sort them.
 """
 
 from hashlib import blake2b
@@ -11,9 +11,9 @@ MAX_SIZE = 511
 PREFIX_SIZE = 2
 HASH_SIZE = 16
 STEM_SIZE = MAX_SIZE - HASH_SIZE
-"""With the prefix. Keys in LMDB that have not more bytes are in order."""
+"""The number of bytes of a truncated key, with the prefix. LMDB keys with at most this number of bytes are in order."""
 MAX_PLAIN_SIZE = MAX_SIZE - PREFIX_SIZE - 1
-"""Of a store's key that LMDB has as it is."""
+"""The maximum size of a store's key that is stored unchanged."""
 
 _LENGTH_SIZE = 4
 
@@ -43,7 +43,7 @@ def store_row(lmdb_key: bytes, data: bytes) -> tuple[bytes, bytes]:
 
 
 def lmdb_bounds(prefix: bytes, first: bytes | None, last: bytes | None) -> tuple[bytes, bytes, bool]:
-    """Between which keys of LMDB the rows of a range are, and whether there may be others among them."""
+    """The bounds of a range in LMDB, and whether there may be other rows within them."""
     low = prefix if first is None else (prefix + first)[:STEM_SIZE]
     if last is None:
         high = store_prefix(int.from_bytes(prefix) + 1)

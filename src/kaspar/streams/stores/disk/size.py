@@ -1,13 +1,13 @@
-"""How much of the disk the state of a partition takes."""
+"""The disk usage of a partition's state."""
 
 import os
 from pathlib import Path
 
-_BLOCK_SIZE = 512  # the unit of st_blocks, whatever the file system's is
+_BLOCK_SIZE = 512  # the unit of st_blocks on all file systems
 
 
 def size_on_disk(directory: Path) -> int:
-    """The bytes of all files in the directory of a partition, without their holes."""
+    """The bytes of all files in the directory of a partition, not counting holes."""
     size = 0
     for folder, _, names in os.walk(directory):
         for name in names:

@@ -1,4 +1,4 @@
-"""One store of a partition in a read transaction: a Snapshot that any number of processes may have at a time."""
+"""One store of a partition in a read transaction: a Snapshot, which any number of processes may have open."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Transaction = lmdb.Transaction[bytes]
 
 OnDamage = Callable[[lmdb.Error], Exception]
-"""Makes the exception for a task that finds damaged files, and sees to it that they are discarded."""
+"""Creates the exception for a task that finds damaged files, and marks these to be discarded."""
 
 
 class LmdbSnapshot:
@@ -46,7 +46,7 @@ class LmdbSnapshot:
         return rows
 
     def approximate_num_entries(self) -> int:
-        """Counts them."""
+        """The exact number, by counting the rows."""
         low, high, _ = lmdb_bounds(self._prefix, None, None)
         return sum(1 for _ in self._stored_rows(low, high, False))
 
@@ -69,7 +69,7 @@ class LmdbSnapshot:
 
 
 def _sorted_by_key(rows: Iterable[Row], reverse: bool) -> Iterator[Row]:
-    """Sorts the rows whose order in LMDB may not be that of their keys."""
+    """Sort the rows with truncated keys, which may be out of order in LMDB."""
     stem = b""
     unsorted: list[Row] = []
     for stored_key, data in rows:

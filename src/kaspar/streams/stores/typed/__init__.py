@@ -1,7 +1,7 @@
-"""The stores that programs and operators use: Kafka Streams' stores, with its names in Python's way.
+"""The stores that programs and operators use: Kafka Streams' stores, with its names in snake case.
 
-They turn keys and values into bytes by their serdes, and read and write a ByteStore. Iterators are snapshots: what is
-put while one is used does not show in it.
+They serialize keys and values with their serdes, and read and write a ByteStore. Iterators are snapshots: they do not
+show later changes.
 """
 
 from kaspar.streams.stores.typed.key_value import (

@@ -19,14 +19,14 @@ from kaspar.streams.stores.typed.values import (
 K = TypeVar("K")
 V = TypeVar("V")
 Stored = TypeVar("Stored")
-"""What a store returns: a value, or a ValueAndTimestamp."""
+"""The type of returned values: the value, or a ValueAndTimestamp."""
 
 
 class _Reading(Generic[K, Stored]):
-    """What does not depend on the form of the values. Keys are in the order of their bytes."""
+    """The reading methods that do not depend on the format of values. Keys are ordered by their bytes."""
 
     def __init__(self, name: str, store: Snapshot, topic: str, key_serde: Serde[K], value_serde: Serde[Any]) -> None:
-        """`topic` is what the serdes are given: the changelog topic."""
+        """`topic` is the topic that is passed to the serdes: the changelog."""
         self.name = name
         self._store = store
         self._topic = topic
@@ -43,7 +43,7 @@ class _Reading(Generic[K, Stored]):
         raise NotImplementedError
 
     def range(self, first: K | None, last: K | None) -> Iterator[tuple[K, Stored]]:
-        """From `first` to `last`, both inclusive; None is no bound."""
+        """The rows from `first` to `last`, both inclusive; None means no bound."""
         return self._rows(*self._bounds(first, last))
 
     def reverse_range(self, first: K | None, last: K | None) -> Iterator[tuple[K, Stored]]:
@@ -56,7 +56,7 @@ class _Reading(Generic[K, Stored]):
         return self._rows(None, None, reverse=True)
 
     def prefix_scan(self, prefix: Any, prefix_serde: Serde[Any]) -> Iterator[tuple[K, Stored]]:
-        """The rows whose keys start with the bytes of `prefix`."""
+        """The rows whose serialized keys start with the serialized `prefix`."""
         first = prefix_serde.serialize(self._topic, prefix) or b""
         return self._rows(first, _behind_prefix(first))
 
@@ -74,7 +74,7 @@ class _Reading(Generic[K, Stored]):
 
 
 class ReadOnlyKeyValueStore(_Reading[K, V]):
-    """A view of a KeyValueStore, or of a snapshot of one."""
+    """A read-only view of a KeyValueStore, or of a snapshot of one."""
 
     def get(self, key: K) -> V | None:
         raw_key = self._write_key(self._topic, key)
@@ -89,7 +89,7 @@ class ReadOnlyKeyValueStore(_Reading[K, V]):
 
 
 class ReadOnlyTimestampedKeyValueStore(_Reading[K, ValueAndTimestamp[V]]):
-    """A view of a TimestampedKeyValueStore, or of a snapshot of one: a global table."""
+    """A read-only view of a TimestampedKeyValueStore, or of a snapshot of one, such as a global table."""
 
     def get(self, key: K) -> ValueAndTimestamp[V] | None:
         raw_key = self._write_key(self._topic, key)
@@ -114,7 +114,7 @@ class _Writing(_Reading[K, Stored]):
         raise NotImplementedError
 
     def put_if_absent(self, key: K, value: Stored | None) -> Stored | None:
-        """The value that is there. If there is none, puts the given one and returns None."""
+        """Return the existing value. If there is none, put the given one and return None."""
         present = self.get(key)
         if present is None:
             self.put(key, value)
@@ -125,7 +125,7 @@ class _Writing(_Reading[K, Stored]):
             self.put(key, value)
 
     def delete(self, key: K) -> Stored | None:
-        """Returns what was there."""
+        """Delete a key. Returns its value."""
         present = self.get(key)
         self.put(key, None)
         return present
@@ -135,7 +135,7 @@ class KeyValueStore(_Writing[K, V], ReadOnlyKeyValueStore[K, V]):
     """Kafka's KeyValueStore."""
 
     def put(self, key: K, value: V | None) -> None:
-        """None deletes."""
+        """Set the value of a key; None deletes the key."""
         topic = self._topic
         raw_key = self._write_key(topic, key)
         if raw_key is None:
@@ -146,8 +146,9 @@ class KeyValueStore(_Writing[K, V], ReadOnlyKeyValueStore[K, V]):
 class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimestampedKeyValueStore[K, V]):
     """Kafka's TimestampedKeyValueStore: the store of a table.
 
-    Numbers and texts of text keys, which a join reads and an aggregate reads and writes for every record, are kept once
-    they were read, and written once, by flush(). Every scan flushes first.
+    If keys are text and values are numbers or text, values that were read or put are cached as objects, because a join
+    reads and an aggregate reads and writes one for every record. flush() writes each changed value once, and every scan
+    flushes first.
     """
 
     def __init__(self, name: str, store: ByteStore, topic: str, key_serde: Serde[K], value_serde: Serde[Any]) -> None:
@@ -158,7 +159,7 @@ class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimest
         self._is_kept = KEPT_VALUES.get(value_serde) if keys is TEXT else None
 
     def get(self, key: K) -> ValueAndTimestamp[V] | None:
-        if key.__class__ is not str:  # others need not have a hash
+        if key.__class__ is not str:  # other keys may not be hashable
             return super().get(key)
         found = self._known.get(key)
         if found is None:
@@ -168,7 +169,8 @@ class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimest
         return found
 
     def put(self, key: K, value: tuple[V | None, int] | None) -> None:
-        """Any pair of value and timestamp. None deletes, and so does the value None (ValueAndTimestamp.make)."""
+        """Set the value of a key to any pair of value and timestamp. None, or a pair with the value None, deletes the
+        key (ValueAndTimestamp.make)."""
         is_kept, text = self._is_kept, key.__class__ is str
         if is_kept is not None and text:
             if value is not None and is_kept(value[0]) and str.isascii(key):  # type: ignore[arg-type]  # it is a str
@@ -179,7 +181,7 @@ class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimest
         self._write(key, value)
 
     def flush(self) -> None:
-        """Write everything to the store of bytes."""
+        """Write all changed values to the ByteStore."""
         unwritten, self._unwritten = self._unwritten, {}
         for key, value in unwritten.items():
             self._write(key, value)
@@ -223,7 +225,7 @@ def _is_double(value: object) -> bool:
 
 
 KEPT_VALUES: Final[Mapping[object, Callable[[object], bool]]] = {LONG: _is_long, TEXT: _is_text, DOUBLE: _is_double}
-"""The serdes whose values cannot change and can always be written, with what such a value is."""
+"""The serdes of cached values, which must be immutable and always serializable, with a check for such values."""
 
 
 def _behind_prefix(prefix: bytes) -> bytes | None:

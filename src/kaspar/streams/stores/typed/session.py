@@ -1,7 +1,7 @@
 """Session stores (Kafka's RocksDBSessionStore over segments).
 
-A session belongs to the segment of its end. Sessions of a key are in the order of their ends, then of their starts.
-What ended longer ago than the retention is not returned.
+A session belongs to the segment of its end. Sessions of a key are ordered by end, then by start. Sessions that ended
+longer ago than the retention are not returned.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ class SessionStore(Generic[K, V]):
         retention_ms: int,
         time: StreamTime,
     ) -> None:
-        """`topic` is what the serdes are given: the changelog topic."""
+        """`topic` is the topic that is passed to the serdes: the changelog."""
         self.name = name
         self._store = store
         self._topic = topic
@@ -47,11 +47,11 @@ class SessionStore(Generic[K, V]):
 
     @property
     def expired_records(self) -> int:
-        """How many puts were ignored since their sessions had expired."""
+        """The number of puts that were ignored because their sessions had expired."""
         return self._segments.expired_records
 
     def put(self, session: Windowed[K], aggregate: V | None) -> None:
-        """None removes. A session that has expired is ignored."""
+        """Set the aggregate of a session; None removes it. An expired session is ignored."""
         key, (start, end) = session
         raw_key = self._raw_key(key)
         data = self._write_value(self._topic, aggregate)
@@ -74,7 +74,7 @@ class SessionStore(Generic[K, V]):
     def find_sessions(
         self, key: K, earliest_session_end: int, latest_session_start: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """The sessions that end at or after the one time and start at or before the other."""
+        """The sessions that end at or after `earliest_session_end` and start at or before `latest_session_start`."""
         return self._find(key, earliest_session_end, latest_session_start, reverse=False)
 
     def backward_find_sessions(
@@ -85,7 +85,7 @@ class SessionStore(Generic[K, V]):
     def find_sessions_range(
         self, key_from: K | None, key_to: K | None, earliest_session_end: int, latest_session_start: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """As `find_sessions`, for the keys from `key_from` to `key_to`, both inclusive; None is no bound."""
+        """Like `find_sessions`, for the keys from `key_from` to `key_to`, both inclusive; None means no bound."""
         return self._scan(key_from, key_to, earliest_session_end, latest_session_start, reverse=False)
 
     def backward_find_sessions_range(
@@ -101,7 +101,7 @@ class SessionStore(Generic[K, V]):
         return self._find(key, 0, MAX_TIME, reverse=True)
 
     def fetch_range(self, key_from: K | None, key_to: K | None) -> Iterator[tuple[Windowed[K], V]]:
-        """All sessions of the keys from `key_from` to `key_to`, both inclusive; None is no bound."""
+        """All sessions of the keys from `key_from` to `key_to`, both inclusive; None means no bound."""
         return self._scan(key_from, key_to, 0, MAX_TIME, reverse=False)
 
     def backward_fetch_range(self, key_from: K | None, key_to: K | None) -> Iterator[tuple[Windowed[K], V]]:
@@ -123,7 +123,7 @@ class SessionStore(Generic[K, V]):
         last = raw_key + session_suffix(MAX_TIME, MAX_TIME) + b"\x00"
         prefixes = self._segments.between(earliest_end, MAX_TIME, reverse=reverse)
         rows = self._rows([(prefix + first, prefix + last) for prefix in prefixes], reverse)
-        # All keys between the two start with this record key, so those of its size are its own.
+        # All store keys in this range start with the record key, so those of the right size belong to it.
         size = SEGMENT_PREFIX_SIZE + len(raw_key) + SESSION_SUFFIX_SIZE
         return self._sessions((row for row in rows if len(row[0]) == size), earliest_end, latest_start)
 
@@ -139,7 +139,7 @@ class SessionStore(Generic[K, V]):
         return self._sessions(of_keys, earliest_end, latest_start)
 
     def _rows(self, ranges: list[tuple[bytes, bytes]], reverse: bool) -> Iterator[Row]:
-        """All ranges are opened now, so that they are of one moment."""
+        """The rows of all ranges, which are opened at once, so that they show the same state."""
         return chain.from_iterable([self._store.range(first, last, reverse=reverse) for first, last in ranges])
 
     def _sessions(self, rows: Iterator[Row], earliest_end: int, latest_start: int) -> Iterator[tuple[Windowed[K], V]]:

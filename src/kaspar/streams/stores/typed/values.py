@@ -1,4 +1,4 @@
-"""Values as stores keep them. A timestamped value is 8 bytes of timestamp, big endian, and the value (Kafka's
+"""The format of timestamped values in stores: 8 bytes of timestamp, big endian, and the value (Kafka's
 ValueAndTimestampSerializer)."""
 
 import struct
@@ -15,7 +15,7 @@ read_timestamp: Final = struct.Struct(">q").unpack_from
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):
-    """A value and the time at which it became the value."""
+    """A value and its event time."""
 
     value: V
     timestamp: int

@@ -1,7 +1,7 @@
 """Window stores, plain and with timestamps (Kafka's RocksDBWindowStore over segments).
 
-Entries are in the order of their segments, then of their keys' bytes, then of their windows' starts, as in Kafka. What
-is older than the retention is not returned.
+Entries are ordered by segment, then by the bytes of their keys, then by window start, as in Kafka. Entries older than
+the retention are not returned.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,11 +32,11 @@ from kaspar.streams.windows import Window, Windowed
 K = TypeVar("K")
 V = TypeVar("V")
 Stored = TypeVar("Stored")
-"""What a store returns: a value, or a ValueAndTimestamp."""
+"""The type of returned values: the value, or a ValueAndTimestamp."""
 
 
 class _Windows(Generic[K, Stored]):
-    """What does not depend on the form of the values."""
+    """The methods that do not depend on the format of values."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class _Windows(Generic[K, Stored]):
         time: StreamTime,
         sequence: StreamTime | None = None,
     ) -> None:
-        """`topic` is what the serdes are given: the changelog topic. With `sequence`, a number that is kept from one
-        micro-batch to the next, all values of a key and window are retained (retainDuplicates)."""
+        """`topic` is the topic that is passed to the serdes: the changelog. With `sequence`, a number that is kept
+        between micro-batches, all values of a key and window are retained (retainDuplicates)."""
         self.name = name
         self._store = store
         self._topic = topic
@@ -70,7 +70,7 @@ class _Windows(Generic[K, Stored]):
 
     @property
     def expired_records(self) -> int:
-        """How many puts were ignored since their windows had expired."""
+        """The number of puts that were ignored because their windows had expired."""
         return self._segments.expired_records
 
     def _stored(self, data: bytes) -> Stored:
@@ -83,8 +83,8 @@ class _Windows(Generic[K, Stored]):
     def fetch(self, key: K, time: int, time_to: int) -> Iterator[tuple[int, Stored]]: ...
 
     def fetch(self, key: K, time: int, time_to: int | None = None) -> Stored | Iterator[tuple[int, Stored]] | None:
-        """The value of the window that starts at `time`; or the starts and values of all windows that start from `time`
-        to `time_to`, both inclusive."""
+        """The value of the window that starts at `time`; with `time_to`, the starts and values of all windows that
+        start from `time` to `time_to`, both inclusive."""
         if time_to is not None:
             return self._fetch(key, time, time_to, reverse=False)
         raw_key = self._write_key(self._topic, key)
@@ -97,14 +97,14 @@ class _Windows(Generic[K, Stored]):
         return None if data is None else self._stored(data)
 
     def backward_fetch(self, key: K, time_from: int, time_to: int) -> Iterator[tuple[int, Stored]]:
-        """As `fetch`, the latest window first."""
+        """Like `fetch`, in descending order."""
         return self._fetch(key, time_from, time_to, reverse=True)
 
     def fetch_range(
         self, key_from: K | None, key_to: K | None, time_from: int, time_to: int
     ) -> Iterator[tuple[Windowed[K], Stored]]:
-        """The windows of the keys from `key_from` to `key_to` that start at these times; all bounds are inclusive and
-        None is no bound."""
+        """The windows of the keys from `key_from` to `key_to` that start from `time_from` to `time_to`. All bounds are
+        inclusive; None means no bound."""
         return self._scan(key_from, key_to, time_from, time_to, reverse=False)
 
     def backward_fetch_range(
@@ -113,7 +113,7 @@ class _Windows(Generic[K, Stored]):
         return self._scan(key_from, key_to, time_from, time_to, reverse=True)
 
     def fetch_all(self, time_from: int, time_to: int) -> Iterator[tuple[Windowed[K], Stored]]:
-        """All windows that start at these times, both inclusive."""
+        """All windows that start from `time_from` to `time_to`, both inclusive."""
         return self._scan(None, None, time_from, time_to, reverse=False)
 
     def backward_fetch_all(self, time_from: int, time_to: int) -> Iterator[tuple[Windowed[K], Stored]]:
@@ -140,7 +140,7 @@ class _Windows(Generic[K, Stored]):
         prefixes = self._segments.between(time_from, time_to, reverse=reverse)
         rows = self._rows([(prefix + first, prefix + last) for prefix in prefixes], reverse)
         size, stored = SEGMENT_PREFIX_SIZE + len(raw_key) + WINDOW_SUFFIX_SIZE, self._stored
-        # All keys between the two start with this record key, so those of its size are its own.
+        # All store keys in this range start with the record key, so those of the right size belong to it.
         return ((window_start(store_key), stored(data)) for store_key, data in rows if len(store_key) == size)
 
     def _scan(
@@ -156,7 +156,7 @@ class _Windows(Generic[K, Stored]):
         return self._windowed(rows, first, last, time_from, time_to)
 
     def _rows(self, ranges: list[tuple[bytes, bytes]], reverse: bool) -> Iterator[Row]:
-        """All ranges are opened now, so that they are of one moment."""
+        """The rows of all ranges, which are opened at once, so that they show the same state."""
         return chain.from_iterable([self._store.range(first, last, reverse=reverse) for first, last in ranges])
 
     def _windowed(
@@ -178,7 +178,8 @@ class WindowStore(_Windows[K, V]):
     """Kafka's WindowStore."""
 
     def put(self, key: K, value: V | None, window_start: int) -> None:
-        """None deletes, and is ignored where duplicates are retained. An entry that has expired is ignored."""
+        """Set the value of a key and window. None deletes the entry, or is ignored if duplicates are retained. An
+        expired entry is ignored."""
         topic = self._topic
         raw_key = self._write_key(topic, key)
         if raw_key is None:
@@ -201,8 +202,8 @@ class WindowStore(_Windows[K, V]):
 class TimestampedWindowStore(_Windows[K, ValueAndTimestamp[V]]):
     """Kafka's TimestampedWindowStore: the store of a windowed table.
 
-    An aggregate reads a window and then replaces it, for every record: `fetch_row` and `put_row` do what `fetch` and
-    `put` do, but make the key of the row once.
+    An aggregate reads a window and then replaces it, for every record. `fetch_row` and `put_row` are equivalent to
+    `fetch` and `put`, but build the key of the row only once.
     """
 
     _row_start = -1
@@ -210,12 +211,12 @@ class TimestampedWindowStore(_Windows[K, ValueAndTimestamp[V]]):
     _row_suffix = b""
 
     def fetch_row(self, key: K, window_start: int) -> tuple[bytes | None, ValueAndTimestamp[V] | None]:
-        """The row of the window that starts then, for put_row, and its value. An expired window has no row."""
+        """The row of a window, for put_row, and its value. An expired window has no row."""
         topic = self._topic
         raw_key = self._write_key(topic, key)
         if raw_key is None:
             raise null_key(self.name)
-        if window_start != self._row_start:  # most records are in the window of the one before
+        if window_start != self._row_start:  # most records are in the same window as the previous one
             self._row_start = window_start
             self._row_prefix = self._to_write(window_start)
             self._row_suffix = window_suffix(window_start, 0)
@@ -229,13 +230,14 @@ class TimestampedWindowStore(_Windows[K, ValueAndTimestamp[V]]):
         return row, new_tuple(ValueAndTimestamp, (value, read_timestamp(data)[0]))
 
     def put_row(self, row: bytes | None, value: V | None, timestamp: int) -> None:
-        """A value of None deletes."""
+        """Set the value of a row; None deletes it."""
         if row is not None:
             data = self._write_value(self._topic, value)
             self._put(row, None if data is None else write_timestamp(timestamp) + data)
 
     def put(self, key: K, value: tuple[V | None, int] | None, window_start: int) -> None:
-        """Any pair of value and timestamp; the value None deletes, too (ValueAndTimestamp.make)."""
+        """Set the value of a key and window to any pair of value and timestamp. None, or a pair with the value None,
+        deletes it (ValueAndTimestamp.make)."""
         topic = self._topic
         raw_key = self._write_key(topic, key)
         if raw_key is None:
