@@ -1,4 +1,4 @@
-"""The quorum of controllers that keeps the metadata (KIP-595): its replicas, and changes of its voters (KIP-853)."""
+"""Describes the quorum of controllers that stores the metadata (KIP-595), and changes its voters (KIP-853)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Endpoint(NamedTuple):
 class QuorumReplica:
     replica_id: int
     directory_id: UUID
-    """Zero if it is not known."""
+    """Zero if it is unknown."""
     log_end_offset: int
     last_fetch_timestamp: int | None
     last_caught_up_timestamp: int | None
