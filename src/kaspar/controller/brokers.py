@@ -150,7 +150,7 @@ def _elect(draft: Draft, image: ClusterImage, rules: Rules, electorate: Electora
         if crashed and not (crashed.isdisjoint(isr) and crashed.isdisjoint(partition.elr)):
             return True
         if relocated and not electorate.can_lead(partition, partition.leader):
-            return True  # the leader's directory is missing, and a directory that is back may have another replica
+            return True  # the leader's log directory is missing, and another replica may have come back
         if relocated.isdisjoint(isr):
             return False
         return not all(electorate.can_lead(partition, each) for each in isr)

@@ -78,7 +78,7 @@ def _is_true(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """The brokers that are up, and those among them that are poor candidates: they are `shutting_down`, `crashed` since
+    """The brokers that are up, and the reasons against electing some of them: they are `shutting_down`, `crashed` since
     they were last seen, or have lost the log in question (`logless`).
     """
 

@@ -186,7 +186,7 @@ class ControllerShell:
         return (await self.commit(event)).reply
 
     async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
-        """The same as `submit`, with the version of the image that shows the change."""
+        """The reply, as from `submit`, with the version of the image that shows the change. Raises Refused."""
         return await self._enqueue(event)
 
     async def _enqueue(self, event: ControllerEvent[R]) -> Committed[R]:
@@ -341,7 +341,7 @@ class ControllerShell:
             if self._reconnect is None:
                 raise NoLongerController("the session with the metadata store is over")
             self._store = self._fence.store = await self._reconnect()
-        await self._store.get(store_paths.FENCE)  # a single read without retries: fails fast if the store is away
+        await self._store.get(store_paths.FENCE)  # a single read: fails fast if the store does not respond
         loaded = await self._claim()
         # These fields are not loaded with the image. They keep their values until the brokers are read again.
         loaded = replace(loaded, brokers=self.image.brokers, shutting_down=self.image.shutting_down)

@@ -145,13 +145,13 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """`brokers` are up. Those in `shutting_down` are about to stop: they get no new leaderships and cannot join the
-    in-sync replicas. Neither field is stored. `broker_epochs` and `broker_incarnations` have each broker's last known
-    epoch and incarnation, also while it is down: these are the brokers that Kafka calls registered. `broker_configs`
-    has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text. `features` has the
-    finalised level of each feature that is not at 0; `features_epoch` increases with each change of a level. `acls` has
-    each ACL under its id; an existing ACL never changes. `scram_credentials` are by user and mechanism,
-    `delegation_tokens` by id; `client_quotas` has only entities with quotas.
+    """`brokers` are up. Those in `shutting_down` are about to stop: they get no new leaderships, and leave the in-sync
+    replicas where others remain. Neither field is stored. `broker_epochs` and `broker_incarnations` have each broker's
+    last known epoch and incarnation, also while it is down: these are the brokers that Kafka calls registered.
+    `broker_configs` has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text.
+    `features` has the finalised level of each feature that is not at 0; `features_epoch` increases with each change of
+    a level. `acls` has each ACL under its id; an existing ACL never changes. `scram_credentials` are by user and
+    mechanism, `delegation_tokens` by id; `client_quotas` has only entities with quotas.
     """
 
     cluster_id: str

@@ -46,7 +46,7 @@ async def prepare_store(
 ) -> None:
     """Create the first nodes of a new store, and the cluster's id. A new cluster gets `min_insync_replicas` as a
     setting and the feature `levels`. Existing nodes are not changed; a store of an earlier release gets the missing
-    folders. Raises StoreIncomplete while metadata is being moved into the store.
+    ones. Raises StoreIncomplete while metadata is being moved into the store.
     """
     await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):  # another broker was first

@@ -15,9 +15,10 @@ and the cluster's id are deleted, so that a broker that is just starting cannot 
 on the embedded store and finally `/moving` are deleted.
 
 Versions and transaction numbers belong to a store and cannot be copied. The remembered epochs and incarnations of
-brokers are such numbers. The last epoch becomes 0, which no registration has: if it happened to be equal to a new one,
-that would hide a crash. Incarnations are versions, and start again at 1. The last incarnation that a controller has
-seen becomes 0, or less if there were later ones, so that a start that no controller has seen still counts as a crash.
+brokers are such numbers. The last epoch becomes 0, which no registration has: a copied epoch that happened to equal
+that of a new registration would hide a crash. Incarnations are versions, and start again at 1. The last incarnation
+that a controller has seen becomes 0, or less if there were later ones, so that a start that no controller has seen
+still counts as a crash.
 """
 
 from collections.abc import Callable, Collection

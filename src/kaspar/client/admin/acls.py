@@ -1,4 +1,4 @@
-"""ACLs: listed, created and deleted (KIP-140, KIP-290)."""
+"""Lists, creates and deletes ACLs (KIP-140, KIP-290)."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""The cluster as a whole: its id, its nodes, and unregistering a broker (KIP-700, KIP-919)."""
+"""Describes the cluster, with its id and nodes, and unregisters brokers (KIP-700, KIP-919)."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class ClusterDescription:
     controller_id: int
     """-1 if there is none."""
     nodes: tuple[ClusterNode, ...]
-    """In the order of their ids."""
+    """Sorted by id."""
 
 
 def describe_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> ClusterDescription:

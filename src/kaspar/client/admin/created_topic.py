@@ -19,7 +19,7 @@ class CreatedTopic:
 
 
 def create_topic(admin: Admin, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
-    """Raises Refused."""
+    """Create a topic. Raises Refused."""
     response = admin.ask_controller(
         "createTopics",
         CreateTopicsRequest(topics=(creatable(topic),), timeout_ms=admin.timeout_ms, validate_only=validate_only),

@@ -48,7 +48,7 @@ class QuorumInfo:
 
 
 def describe_quorum(admin: Admin) -> QuorumInfo:
-    """Raises Refused."""
+    """Describe the quorum. Raises Refused."""
     asked = RequestTopicData(topic_name=_TOPIC, partitions=(RequestPartitionData(partition_index=_PARTITION),))
     response = admin.ask_any(
         "describeMetadataQuorum", DescribeQuorumRequest(topics=(asked,)), DescribeQuorumResponse, at_controllers=True
@@ -88,7 +88,7 @@ def _time(timestamp_ms: int) -> int | None:
 
 
 def add_voter(admin: Admin, voter_id: int, directory_id: UUID, endpoints: Sequence[Endpoint]) -> None:
-    """Raises Refused, or UnsupportedByPeer: a cluster of Kaspar has no quorum."""
+    """Add a voter. Raises Refused, or UnsupportedByPeer, because clusters of Kaspar have no quorum."""
     request = AddRaftVoterRequest(
         cluster_id=None,
         timeout_ms=admin.timeout_ms,
@@ -101,7 +101,7 @@ def add_voter(admin: Admin, voter_id: int, directory_id: UUID, endpoints: Sequen
 
 
 def remove_voter(admin: Admin, voter_id: int, directory_id: UUID) -> None:
-    """Raises Refused, or UnsupportedByPeer: a cluster of Kaspar has no quorum."""
+    """Remove a voter. Raises Refused, or UnsupportedByPeer, because clusters of Kaspar have no quorum."""
     request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id)
     response = admin.ask_any("removeRaftVoter", request, RemoveRaftVoterResponse, at_controllers=True)
     refuse(response.error_code, response.error_message)

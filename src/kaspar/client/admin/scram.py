@@ -92,8 +92,8 @@ def alter_scram_credentials(
 
 
 def _unacceptable(new: NewScramCredential) -> Refused | None:
-    """Checks that Kafka's Admin makes, too, and the limit on iterations: salting with too many would take long, only
-    for the broker to refuse the request.
+    """Check the same things as Kafka's Admin, and the limit on iterations: computing too many would take long, and then
+    the broker would refuse the request.
     """
     if not new.user:
         return Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")

@@ -74,7 +74,7 @@ def create_token(
 
 
 def renew_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS) -> int:
-    """The time at which the token expires now. Raises Refused."""
+    """Renew a token. Returns the new time of its expiry. Raises Refused."""
     response = admin.ask_any(
         "renewDelegationToken",
         RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms),
@@ -85,7 +85,7 @@ def renew_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS) 
 
 
 def expire_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS) -> int:
-    """The time at which the token expires now. Raises Refused."""
+    """Change the expiry of a token. Returns the new time of its expiry. Raises Refused."""
     response = admin.ask_any(
         "expireDelegationToken",
         ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms),
