@@ -47,7 +47,7 @@ class Selection:
     deny: bool
 
     def resources(self) -> list[tuple[str, str]]:
-        """Kinds and names."""
+        """The kinds and names of the selected resources."""
         named = [("TOPIC", name) for name in self.topics] + [("GROUP", name) for name in self.groups]
         named += [("TRANSACTIONAL_ID", name) for name in self.transactional_ids]
         named += [("DELEGATION_TOKEN", name) for name in self.tokens]

@@ -18,7 +18,7 @@ def yes_option(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal. Raises CommandFailed unless it is confirmed."""
+    """Ask for confirmation, on a terminal only. Raises CommandFailed if the user declines."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     if not click.confirm(question, err=True):
@@ -26,7 +26,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def with_progress(items: Collection[T], description: str) -> Iterator[T]:
-    """The items, with a progress bar on the terminal."""
+    """Iterate over the items, with a progress bar on a terminal."""
     if not sys.stderr.isatty() or len(items) < 2:
         yield from items
         return
@@ -37,13 +37,15 @@ def with_progress(items: Collection[T], description: str) -> Iterator[T]:
 
 
 def in_batches(items: Collection[T], size: int) -> list[list[T]]:
-    """In chunks of this size, for requests with a progress bar."""
+    """Split the items into batches of this size, for requests with a progress bar."""
     all_items = list(items)
     return [all_items[start : start + size] for start in range(0, len(all_items), size)]
 
 
 def secret_option(prompt: str) -> Callable[[Any], Any]:
-    """A password, prompted for on a terminal or read from standard input, so that it is not in the process list."""
+    """An option for a password. By default it is prompted for on a terminal or read from standard input, so that it
+    does not appear in the process list.
+    """
 
     def read(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if context.resilient_parsing:

@@ -1,6 +1,6 @@
 """`kaspar broker [FILE]`: runs a broker.
 
-A first argument that is the name of a command, such as `list`, is that command; a file of that name is `./list`.
+If the first argument is the name of a command, such as `list`, it is that command; a file of this name is `./list`.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _RUN: Final = "run"
 
 
 class _RunsABroker(Group):
-    """Arguments that do not start with a command are passed to `run`."""
+    """A group that passes its arguments to `run` if they do not start with a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_about_group = bool(args) and (args[0] in ctx.help_option_names or self.get_command(ctx, args[0]) is not None)

@@ -55,7 +55,7 @@ def info(session: Session) -> None:
 
 
 def described(admin: "Admin") -> "ClusterDescription":
-    """Includes registered brokers that are fenced, if the cluster reports them."""
+    """Describe the cluster, including fenced brokers if the cluster reports them."""
     from kaspar.client.admin.cluster import describe_with_fenced
 
     return describe_with_fenced(admin)

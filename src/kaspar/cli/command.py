@@ -14,7 +14,7 @@ ALIASES: Mapping[str, str] = {"ls": "list", "rm": "delete"}
 
 
 class Command(click.Command):
-    """The epilog has examples, which keep their line breaks."""
+    """A command whose epilog keeps its line breaks, because it contains examples."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.epilog:
@@ -32,7 +32,7 @@ class Group(click.Group):
         return super().get_command(ctx, cmd_name) or super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """With the whole first sentence of each."""
+        """List the commands, each with its whole first sentence."""
         names = self.list_commands(ctx)
         commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
         with formatter.section("Commands"):
@@ -68,7 +68,7 @@ class LazyGroup(Group):
     def __init__(
         self, *args: Any, sections: Mapping[str, Mapping[str, Entry]], aliases: Mapping[str, str], **more: Any
     ) -> None:
-        """`sections` have the commands under the headings of the help."""
+        """`sections`: the commands by name, under the headings of the help."""
         super().__init__(*args, **more)
         self._sections = sections
         self._entries = {name: entry for section in sections.values() for name, entry in section.items()}

@@ -1,6 +1,6 @@
-"""`kaspar compact TOPIC`: has the brokers compact a topic now, and shows the progress and the result.
+"""`kaspar compact TOPIC`: requests compaction of a topic now, and shows the progress and the result.
 
-The brokers do the work: the command starts it and polls its progress. Ending the command does not end the work.
+The brokers do the work; the command starts it and polls its progress. Ending the command does not end the compaction.
 """
 
 import sys
@@ -81,7 +81,7 @@ class _Compaction:
     only: Sequence[int] | None
 
     def run(self, deadline: float | None, show: Callable[[Progress], None]) -> tuple[Progress, Progress]:
-        """The state of the partitions at the start and at the end: when all are done, or at the deadline."""
+        """Compact until all partitions are done, or the deadline. Returns their state at the start and at the end."""
         from kaspar.client.admin.compaction import NEW_TARGET, compact_partitions
 
         (described,) = existing_topics(self.admin, [self.topic])
@@ -106,7 +106,7 @@ def _is_open(one: "CompactTopicsPartitionResult") -> bool:
 
 
 class _View:
-    """The progress, drawn in place on a terminal; nothing elsewhere."""
+    """Shows the progress in place on a terminal. Without a terminal it shows nothing."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -137,7 +137,7 @@ def _progress(percent: int) -> str:
 
 
 def _table(topic: str, begun: Progress, now: Progress) -> list[str]:
-    """For each compacted partition: its size before and after, and how many records were removed."""
+    """A table of the compacted partitions: the size before and after, and the number of removed records."""
     rows = [("partition", "before", "after", "records removed")]
     done = [index for index, one in sorted(now.items()) if one.error_code == ErrorCode.NONE]
     rows += [

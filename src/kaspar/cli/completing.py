@@ -27,7 +27,7 @@ def _completed_by(names_of: "Callable[[Admin], list[str]]") -> Completion:
             (*TIMEOUTS, *(given.get("settings") or ())),
         )
         with contextlib.suppress(KasparError, OSError), Session(choice).admin() as admin:
-            # Lines are what the shells read, and control characters would reach the terminal.
+            # Shells read lines, and control characters would reach the terminal: other names are omitted.
             return [name for name in names_of(admin) if name.startswith(incomplete) and name.isprintable()]
         return []
 

@@ -166,8 +166,8 @@ def _entries(admin: "Admin", which: "ConfigResource", text: str) -> "dict[str, C
 
 
 def _check_broker(admin: "Admin", which: "ConfigResource") -> None:
-    """A broker's settings are read from that broker: for one that does not exist, the call would wait until its
-    timeout."""
+    """Raise an error if the broker does not exist: its settings are read from the broker itself, so the call would wait
+    until its timeout."""
     from kaspar.client.admin.cluster import describe_cluster
     from kaspar.client.admin.configs import ResourceType
 

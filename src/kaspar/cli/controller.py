@@ -35,7 +35,7 @@ def command(session: Session, move: bool, to: int | None) -> None:
 
 
 def _controller(admin: "Admin", *, until: float | None = None, other_than: int = _NO_CONTROLLER) -> int:
-    """The controller, by the metadata of a broker. While one is being elected, this waits."""
+    """The controller, according to a broker's metadata. Waits while a controller is being elected."""
     until = time.monotonic() + MOVED_WITHIN_S if until is None else until
     while True:
         found = admin.client.refresh_metadata([]).controller_id

@@ -1,4 +1,4 @@
-"""`kaspar demo`: what `kaspar up` runs, events and two streams programs, with a live view."""
+"""`kaspar demo`: runs everything of `kaspar up`, produces events, and runs two streams programs, with a live view."""
 
 import click
 

@@ -116,14 +116,14 @@ def _cluster_in(path: Path) -> "tuple[Folder, ClusterPlan]":
 
 
 def _session_in(folder: "Folder", plan: "ClusterPlan", session: Session) -> Session:
-    """With the log-in of the folder's administrator, if it is secured."""
+    """A session with the cluster in a folder, with the administrator's log-in if the cluster is secured."""
     config_file = folder.clients / "admin.properties"
     choice = ClusterChoice(plan.bootstrap_servers, config_file=config_file if config_file.exists() else None)
     return Session(choice, session.output)
 
 
 def _access(session: Session, parameters: dict[str, object], folder: "Folder | None") -> "Access":
-    """How the commands of findings reach the same cluster."""
+    """The options with which the commands in findings reach the same cluster."""
     from kaspar.monitor.doctor.access import Access
 
     names = {"servers": "-b", "profile": "--profile", "config_file": "--config"}
@@ -161,7 +161,7 @@ def _pages(metrics_urls: Sequence[str], plan: "ClusterPlan | None") -> "dict[int
 
 
 def _looks(admin: "Admin", doctor: "Doctor", seconds: float, *, shown: bool) -> "list[Observation]":
-    """One at the start, and then one every ten seconds or so until the time is up."""
+    """Observe the cluster at the start, and then about every ten seconds until the time is up."""
     count = math.ceil(seconds / _EVERY_S)
     started = time.monotonic()
     observations = [doctor.look(admin)]
@@ -177,12 +177,12 @@ def _looks(admin: "Admin", doctor: "Doctor", seconds: float, *, shown: bool) -> 
 
 class _Show:
     def advance(self, elapsed_s: float) -> None:
-        """So many seconds have passed."""
+        """Show that this many seconds have passed."""
 
 
 @contextmanager
 def _progress(seconds: float, *, shown: bool) -> Iterator[_Show]:
-    """On a terminal only."""
+    """A progress bar, on a terminal only."""
     import sys
 
     if not shown or not sys.stderr.isatty():
@@ -254,7 +254,7 @@ def finding_lines(finding: "Finding") -> list[str]:
         _wrapped(finding.detail, "    "),
     ]
     if finding.command is not None:
-        lines.append(f"    $ {printable(finding.command)}")  # not wrapped: it is copied as it is
+        lines.append(f"    $ {printable(finding.command)}")  # not wrapped, so that it can be copied
     return lines
 
 

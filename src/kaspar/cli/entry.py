@@ -1,15 +1,16 @@
-"""Where the program `kaspar` begins.
+"""The entry point of the program `kaspar`.
 
-Importing the command takes as long as many commands do: Ctrl-C meanwhile ends the process without a traceback.
+Importing the command line takes as long as running many commands, so Ctrl-C during the import also ends the process
+without a traceback.
 """
 
 import signal
 
 
 def main() -> int:
-    """The exit code."""
+    """Run the command line. Returns the exit code."""
     handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:  # otherwise the caller ignores Ctrl-C, as nohup does
+    if handler is signal.default_int_handler:  # otherwise the caller, such as nohup, ignores Ctrl-C
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from kaspar.cli.main import main as run_command
 

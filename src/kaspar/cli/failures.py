@@ -1,4 +1,4 @@
-"""Why a command failed: a sentence that says what to do next, and an exit code that scripts can rely on.
+"""Failures of commands: a message that says what to do next, and an exit code that scripts can rely on.
 
 | exit code | meaning |
 |---|---|
@@ -74,8 +74,8 @@ class NoBroker(CommandFailed):
 
 
 def explain(problem: KasparError | OSError | UnicodeError, what: str | None = None) -> Failure:
-    """`what` is the resource concerned, such as "topic orders"."""
-    if isinstance(problem.__cause__, UnicodeEncodeError):  # a name in a request
+    """The message and exit code for an error. `what` is the affected resource, such as "topic orders"."""
+    if isinstance(problem.__cause__, UnicodeEncodeError):  # a name in a request that cannot be encoded
         problem = problem.__cause__
     match problem:
         case CommandFailed():
@@ -84,7 +84,7 @@ def explain(problem: KasparError | OSError | UnicodeError, what: str | None = No
             failure = _explain_refusal(problem, what)
         case UnicodeEncodeError():
             failure = Failure(f"{problem.object!a} is not UTF-8 text", USAGE)
-        case UnicodeError():  # of a name that DNS cannot have, such as 'a..b'
+        case UnicodeError():  # for a name that is impossible in DNS, such as 'a..b'
             failure = Failure(f"invalid host name: {problem}", USAGE)
         case OSError():
             return Failure(_sentence_of(problem), FAILED)
@@ -94,7 +94,7 @@ def explain(problem: KasparError | OSError | UnicodeError, what: str | None = No
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code of a command that did several things: the one they share, otherwise FAILED."""
+    """The exit code of a command that made several changes: the code that all failures share, otherwise FAILED."""
     different = set(codes)
     return different.pop() if len(different) == 1 else FAILED if different else 0
 

@@ -127,7 +127,7 @@ def _record(admin: "Admin", group: "GroupDescription") -> dict[str, object]:
 
 
 def _offset_rows(admin: "Admin", group: "GroupDescription") -> list[Row]:
-    """Partitions with a committed offset, or with a member that reads them."""
+    """Rows for the partitions that have a committed offset, or a member that reads them."""
     from kaspar.cli.group_lag import committed_of, end_offsets_of
 
     committed = committed_of(admin, group.group_id)

@@ -1,4 +1,4 @@
-"""The lag of groups: the distance to the ends of their partitions."""
+"""The lag of groups: the distance from their committed offsets to the ends of the partitions."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -22,7 +22,7 @@ def committed_of(admin: "Admin", group_id: str) -> "dict[TopicPartition, int]":
 
 
 def end_offsets_of(admin: "Admin", partitions: "Collection[TopicPartition]") -> "dict[TopicPartition, int]":
-    """The end of each partition that exists and has a leader."""
+    """The end offset of each partition that exists and has a leader."""
     from kaspar.client.admin.topics import describe_topics
     from kaspar.client.cluster import LATEST_TIMESTAMP
     from kaspar.client.offsets import offsets_at

@@ -108,7 +108,7 @@ def _new_offsets(
     target: str | None,
     by: int | None,
 ) -> "dict[TopicPartition, int]":
-    """Clamped to the offsets that the partitions have."""
+    """The new offsets, clamped to the partitions' start and end offsets."""
     start, end = find_offsets(admin, partitions, "start"), find_offsets(admin, partitions, "end")
     if target is not None:
         wanted = find_offsets(admin, partitions, target)

@@ -1,7 +1,7 @@
-"""Ctrl-C around calls of librdkafka.
+"""Handles Ctrl-C during calls of librdkafka.
 
 An exception inside one of its callbacks is lost, or ends the call with a SystemError. So calls that may run callbacks
-are shielded: Ctrl-C that comes meanwhile is raised behind them.
+are shielded: Ctrl-C during such a call is raised after it.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 
 class Interrupts:
-    """Handles SIGINT inside its `with` block, if this is the main thread: others get no signals."""
+    """Handles SIGINT inside its `with` block. Does nothing outside the main thread, because others get no signals."""
 
     def __init__(self) -> None:
         self._shields = 0
@@ -34,7 +34,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def shield(self) -> Iterator[None]:
-        """Raises KeyboardInterrupt at its end if Ctrl-C came meanwhile."""
+        """Delay Ctrl-C until the end of this block, and then raise KeyboardInterrupt."""
         self._shields += 1
         try:
             yield

@@ -1,10 +1,10 @@
 """The command `kaspar`.
 
-To add a command: a module of this package with a click command named `command` (of the class `command.Command`, or
-`command.Group` for several), and its line in `SECTIONS`. The module is imported only when its command runs, and imports
-what is heavy (clients, Spark, rich) inside functions, so every command starts fast.
+To add a command, create a module in this package with a click command named `command` (of the class `command.Command`,
+or `command.Group` for several), and add a line to `SECTIONS`. The module is imported only when its command runs, and
+imports heavy modules (clients, Spark, rich) inside functions, so that every command starts fast.
 
-A command that talks to a cluster:
+A command that connects to a cluster:
 
     @click.command(cls=Command, epilog="examples:\\n  kaspar example orders\\n")
     @click.argument("topic")
@@ -14,8 +14,8 @@ A command that talks to a cluster:
             rows = [...]
         session.output.table([Column("name", "TOPIC")], rows)
 
-It returns its exit code, where None is 0, and raises KasparError (`failures` has the exit codes, and adds what to do
-next to the sentence): `main` prints it, and handles Ctrl-C and closed pipes.
+It returns its exit code (None is 0). It raises KasparError on failure, which `main` prints; `failures` has the exit
+codes, and adds advice to the message. `main` also handles Ctrl-C and closed pipes.
 """
 
 import os
@@ -95,7 +95,7 @@ ALIASES: Final[Mapping[str, str]] = {
 """Alternative command names; help shows only the names above."""
 
 COMPLETION_VARIABLE: Final = "_KASPAR_COMPLETE"
-"""Set by the scripts of `kaspar completion`, as click names it."""
+"""An environment variable that the scripts of `kaspar completion` set. click chooses its name."""
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
@@ -120,7 +120,7 @@ kaspar: Final = LazyGroup(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run a command. Returns the exit code."""
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         return _complete(instruction)
     prepare_standard_streams()
@@ -154,7 +154,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _sentence(problem: click.ClickException) -> str:
-    """click's sentence as one of ours, with what to do next."""
+    """click's message in the style of ours, with advice."""
     message = problem.format_message().rstrip(".")
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     help_command = f" (try '{context.command_path} --help')" if context is not None else ""

@@ -1,7 +1,7 @@
 """Command output: a table on a terminal, aligned text in a pipe, or JSON or YAML on request.
 
-Colours are for terminals only, and not if NO_COLOR is set or --no-color is given. Rich, which draws on terminals, is
-imported only there.
+Colours are used only on terminals, and not if NO_COLOR is set or --no-color is given. Rich, which draws on terminals,
+is imported only then.
 """
 
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Row = Mapping[str, object]
-"""Plain values by their keys: those of JSON."""
+"""Plain values by key, as in JSON."""
 
 
 class Format(Enum):
@@ -44,9 +44,9 @@ class Done:
     """The result of one of several changes."""
 
     what: str
-    """As in "topic orders"."""
+    """The resource, such as "topic orders"."""
     keys: Row
-    """The same for programs: {"topic": "orders"}."""
+    """The resource for programs: {"topic": "orders"}."""
     sentence: str = ""
     """What happened: "created"."""
     problem: KasparError | None = None
@@ -63,8 +63,8 @@ class Output:
         return self._format is Format.TEXT
 
     def table(self, columns: Sequence[Column], rows: Sequence[Row], *, empty: str | None = None) -> None:
-        """JSON and YAML contain all values of the rows, including those without a column. `empty` is the text for no
-        rows."""
+        """Print a table. JSON and YAML contain all values of the rows, including those without a column. `empty` is the
+        text if there are no rows."""
         if not self.is_text:
             self.value(list(rows))
         elif rows:
@@ -73,14 +73,14 @@ class Output:
             print(empty, file=sys.stderr)
 
     def record(self, record: Row, draw: Callable[[], None]) -> None:
-        """One thing with all its details: `draw` prints it as text."""
+        """Print one object with all its details; `draw` prints it as text."""
         if self.is_text:
             draw()
         else:
             self.value(record)
 
     def value(self, value: object) -> None:
-        """For programs, as JSON or YAML."""
+        """Print a value for programs, as JSON or YAML."""
         if self._format is Format.YAML:
             from kaspar.cli.yaml_text import yaml_text
 
@@ -114,7 +114,7 @@ class Output:
         return worst(failure.exit_code for failure in failures)
 
     def heading(self, text: str, *, style: str = "bold") -> None:
-        """Above the parts of a description. The style is one of rich, for terminals."""
+        """Print the heading of a part of a description. `style` is a style of rich, for terminals."""
         text = printable(text)
         if sys.stdout.isatty():
             self._console().print(text, style=style, highlight=False, markup=False)
@@ -122,7 +122,7 @@ class Output:
             print(text)
 
     def fields(self, fields: Iterable[tuple[str, object]]) -> None:
-        """Names and values, one a line."""
+        """Print names and values, one per line."""
         pairs = [(name, shown(value)) for name, value in fields]
         width = max((len(name) for name, _ in pairs), default=0)
         for name, value in pairs:
@@ -162,7 +162,7 @@ def _reason(problem: KasparError, what: str) -> str:
 
 
 def aligned(columns: Sequence[Column], rows: Sequence[Row], *, headers: bool = True) -> list[str]:
-    """Columns two blanks apart. Values without blanks make this text easy for cut, awk and sort."""
+    """A table as lines of text, with columns two spaces apart. It suits cut, awk and sort if values have no spaces."""
     lines = [[column.title for column in columns]] if headers else []
     lines += [[_cell(column, row) for column in columns] for row in rows]
     widths = [max((len(line[number]) for line in lines), default=0) for number in range(len(columns))]
@@ -177,7 +177,7 @@ def aligned(columns: Sequence[Column], rows: Sequence[Row], *, headers: bool = T
 
 
 def shown(value: object) -> str:
-    """A value as people read it: nothing is a dash, a list has commas, control characters are escaped."""
+    """Format a value for people: empty values as a dash, lists with commas, control characters escaped."""
     match value:
         case None | "":
             return "-"
@@ -190,7 +190,7 @@ def shown(value: object) -> str:
 
 
 def size(value: object) -> str:
-    """A number of bytes, with one of the units of powers of 1024."""
+    """Format a number of bytes, with units of powers of 1024."""
     if not isinstance(value, int):
         return shown(value)
     amount = float(value)
@@ -202,7 +202,7 @@ def size(value: object) -> str:
 
 
 def decimal_size(count: int) -> str:
-    """A number of bytes in a sentence, with one of the units of powers of 1000."""
+    """Format a number of bytes for a sentence, with units of powers of 1000."""
     amount = float(count)
     for unit in ("B", "kB", "MB"):
         if amount < 1000:

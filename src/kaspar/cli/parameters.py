@@ -12,7 +12,9 @@ AnyEnum = TypeVar("AnyEnum", bound=Enum)
 
 
 class Parsed(click.ParamType[Value]):
-    """The function raises ValueError with a sentence, which then ends the command as wrong usage."""
+    """An option that is parsed by a function. If it raises ValueError, the command ends with its message, as wrong
+    usage.
+    """
 
     def __init__(self, name: str, parse: Callable[[str], Value]) -> None:
         self.name = name
@@ -28,14 +30,16 @@ class Parsed(click.ParamType[Value]):
 
 
 class Words(click.Choice[AnyEnum]):
-    """The values of an enum; click itself takes the names of its members."""
+    """A choice of the values of an enum; click itself would use the names of its members."""
 
     def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
         return str(choice.value if isinstance(choice, Enum) else choice)
 
 
 def parse_partitions(text: str) -> tuple[int, ...]:
-    """'0', '0,2', '0-3,7': sorted, each once. Raises ValueError with a sentence."""
+    """Parse partitions such as '0', '0,2' or '0-3,7'. They are sorted, without duplicates. Raises ValueError with a
+    message for users.
+    """
     numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = (each.strip() for each in part.partition("-"))
@@ -51,7 +55,7 @@ PARTITIONS: Final = Parsed("partitions", parse_partitions)
 
 
 def override_option(function: Callable[..., int]) -> Callable[..., int]:
-    """Of commands that run something by a settings file."""
+    """The option --override, for commands that run a program with a settings file."""
     return click.option(
         "--override",
         "overrides",

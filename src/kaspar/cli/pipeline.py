@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _STOP_WAIT_S: Final = 90.0
 _START_WAIT_S: Final = 60.0
 _NETWORK_S: Final = 5.0
-"""Time for a response to arrive, in addition to the time that the host waits."""
+"""The time for the response to arrive, in addition to the time that the host waits."""
 _DESCRIPTION: Final = """\
 Run Spark pipelines (programs with kaspar.streams, or any that call kaspar.pipelines.run) under a supervisor,
 many of them in one Spark session. Failed pipelines are restarted; after a crash or a reboot they are resumed.

@@ -1,4 +1,4 @@
-"""What the commands of `kaspar pipeline` have in common."""
+"""The options that the commands of `kaspar pipeline` share."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -46,7 +46,7 @@ class RunOptions:
 
 
 class _RunCommand(Command):
-    """What follows `--` is for the programs."""
+    """A command whose arguments after `--` are for the programs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own, ctx.obj = split_arguments(args)
@@ -57,7 +57,7 @@ class _RunCommand(Command):
 
 
 def split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What belongs to the command, and what follows `--`."""
+    """Split the arguments into those of the command, and those after `--`."""
     given = list(words)
     if "--" not in given:
         return given, []
@@ -175,7 +175,7 @@ def _hand_over(folder: "Folder", options: RunOptions) -> int:
 
 
 def _follow(folder: "Folder", names: Sequence[str]) -> int:
-    """Until Ctrl-C, which ends the command and not the pipelines, or until the supervisor has ended."""
+    """Show the pipelines until Ctrl-C, which does not end them, or until the supervisor has ended."""
     from kaspar.pipelines.display import Display
     from kaspar.pipelines.looking import statuses_of
 

@@ -12,7 +12,7 @@ _RIGHT: Final = frozenset({"restarts", "rows/s", "lag", "batch ms", "state size"
 
 
 def table(statuses: "Sequence[PipelineStatus]", now_ms: int) -> list[str]:
-    """A line for each pipeline, and below it the reason why one does not run."""
+    """A line for each pipeline, followed by the reason if it does not run."""
     rows = [_cells(status, now_ms) for status in statuses]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
     lines = [_line(_COLUMNS, widths)]

@@ -1,4 +1,4 @@
-"""Positions in partitions as people name them: start or earliest, end or latest, an offset, or a time such as
+"""Positions in partitions, as users specify them: start or earliest, end or latest, an offset, or a time such as
 '10 minutes ago'."""
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_offsets(admin: "Admin", partitions: "Sequence[TopicPartition]", position: str) -> "dict[TopicPartition, int]":
-    """The offset of the position in each partition; an offset may be outside of what the partition has."""
+    """The offset for the position in each partition. A given offset may be outside the partition's bounds."""
     from kaspar.cli.records.times import MIN_EPOCH_MS
     from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
     from kaspar.client.offsets import offsets_at

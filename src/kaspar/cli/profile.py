@@ -78,7 +78,7 @@ def create(name: str, servers: str | None, config_file: Path | None, settings: S
 
 
 def _with_absolute_paths(properties: Mapping[str, str]) -> dict[str, str]:
-    """Resolves relative file names in the settings: commands also run in other directories."""
+    """Make relative file names in the settings absolute, because commands also run in other directories."""
     return {
         name: str(Path(value).absolute()) if name.endswith(".location") and Path(value).exists() else value
         for name, value in properties.items()
@@ -155,5 +155,5 @@ def edit(name: str) -> None:
         raise KasparError(f"the editor {editor} was not found: set EDITOR") from None
     if ended.returncode != 0:
         raise KasparError(f"{editor} exited with code {ended.returncode}")
-    file.chmod(0o600)  # some editors write a new file
+    file.chmod(0o600)  # some editors replace the file by a new one
     profiles.read(name)

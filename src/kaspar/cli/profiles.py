@@ -1,7 +1,7 @@
 """Profiles: named connection settings of clusters.
 
-A profile is a file of Java client properties, so it also works as `--command-config` of Kafka's commands. It may
-contain passwords: only its owner can read it.
+A profile is a file of Java client properties, so it can also be used as `--command-config` of Kafka's commands. It may
+contain passwords, so only its owner can read it.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class Profiles:
         return file
 
     def current(self) -> str | None:
-        """The profile of commands without --profile; None if there is none."""
+        """The profile used by commands without --profile; None if there is none."""
         with contextlib.suppress(OSError):
             name = (self.folder / _CURRENT).read_text(encoding="utf-8").strip()
             if name and self.file(name).exists():
@@ -79,8 +79,8 @@ class Profiles:
 
 
 def read_properties_file(file: Path) -> dict[str, str]:
-    """Raises InvalidSetting with a sentence."""
-    from kaspar.config import load_settings  # imported here since most commands run without a file
+    """Read a properties file. Raises InvalidSetting with a message for users."""
+    from kaspar.config import load_settings  # imported here because most commands run without a file
 
     return load_settings(file)
 
@@ -90,7 +90,7 @@ def properties_text(properties: Mapping[str, str]) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a property should not appear on a screen."""
+    """Whether the value of a property must be masked on the screen."""
     return _SECRET.search(name) is not None
 
 
@@ -102,7 +102,7 @@ def _escaped(text: str, *, is_name: bool = False) -> str:
 
 
 def _write_private(file: Path, text: str) -> None:
-    """Replaces the file in one step; nobody else can read it at any time."""
+    """Replace the file atomically. Only its owner can read it at any time."""
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:

@@ -1,4 +1,4 @@
-"""How far a long run is, on a terminal: a bar if the number of records is known, and the rate."""
+"""The progress of a long run, on a terminal: a bar if the number of records is known, and the rate."""
 
 import contextlib
 import sys
@@ -9,12 +9,12 @@ from typing import Final
 _EVERY_S: Final = 0.1
 
 Advance = Callable[[int], None]
-"""Called with the number of records that are done."""
+"""Called with the number of records so far."""
 
 
 @contextlib.contextmanager
 def progress(total: int | None, *, shown: bool) -> Iterator[Advance]:
-    """Shows nothing unless `shown` and standard error is a terminal."""
+    """Show the progress, if `shown` and standard error is a terminal."""
     if not shown or not sys.stderr.isatty():
         yield lambda done: None
         return

@@ -1,4 +1,4 @@
-"""The settings of the clients that handle records one by one (librdkafka), of a session's Java client properties."""
+"""Settings for librdkafka clients, which handle records one by one, from a session's Java client properties."""
 
 import contextlib
 import sys
@@ -24,7 +24,9 @@ _PERMISSIONS: Final = frozenset(
 
 
 def settings_of_consumer(session: Session, properties: Mapping[str, str]) -> dict[str, Any]:
-    """`properties` override those of the session. Those without effect are reported on standard error."""
+    """The consumer's settings. `properties` override those of the session. Properties without effect are reported on
+    standard error.
+    """
     from kaspar.tools.librdkafka import consumer_settings
 
     return _settings(session, consumer_settings(_merged(session, properties)))
@@ -37,9 +39,9 @@ def settings_of_producer(session: Session, properties: Mapping[str, str]) -> dic
 
 
 def problem_of(error: "KafkaError") -> KasparError:
-    """What a broker or librdkafka itself says, as the other commands say it: with its exit code, and what to do."""
+    """Convert an error of a broker or of librdkafka to our errors, which have an exit code and advice."""
     if error.code() > 0:
-        with contextlib.suppress(ValueError):  # a code that is younger than ours
+        with contextlib.suppress(ValueError):  # a code of a newer version of Kafka
             return Refused(ErrorCode(error.code()), error.str())
     if error.name() == "_AUTHENTICATION":
         return Refused(ErrorCode.SASL_AUTHENTICATION_FAILED, error.str())
@@ -52,7 +54,7 @@ def is_permission(error: "KafkaError") -> bool:
 
 
 def require_client() -> None:
-    """Raises KasparError with a sentence if confluent-kafka is not installed."""
+    """Raise KasparError with a message for users if confluent-kafka is not installed."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:
@@ -68,13 +70,13 @@ def _settings(session: Session, translated: "Translated") -> dict[str, Any]:
     for sentence in translated.warnings:
         print(f"kaspar: {sentence}", file=sys.stderr)
     for setting in translated.settings.values():
-        str(setting).encode()  # raises UnicodeEncodeError; confluent-kafka would abort the process
-    # librdkafka's own lines on standard error are for programmers; what users need to know comes as errors.
+        str(setting).encode()  # raises UnicodeEncodeError, where confluent-kafka would abort the process
+    # librdkafka's log on standard error is turned off: it is for programmers, and users get the errors.
     return {**translated.settings, "log_level": 0, "error_cb": _Unreachable(session.servers)}
 
 
 class _Unreachable:
-    """Reports once that no broker responds: the client keeps retrying, and the command would seem to hang."""
+    """Reports once that no broker responds, because the client keeps retrying and the command would seem to hang."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -83,5 +85,5 @@ class _Unreachable:
     def __call__(self, error: "KafkaError") -> None:
         if error.name() == "_ALL_BROKERS_DOWN" and not self._said:
             self._said = True
-            with contextlib.suppress(OSError):  # nothing may be raised inside a callback
+            with contextlib.suppress(OSError):  # callbacks must not raise exceptions
                 print(f"kaspar: no broker responds at {self._servers}; retrying", file=sys.stderr, flush=True)

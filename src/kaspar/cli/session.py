@@ -1,8 +1,8 @@
-"""The options shared by commands that connect to a cluster, for the connection and the output, and the session.
+"""The session of a command, and the shared options for the connection to a cluster and for the output.
 
-Settings of the client are Java client properties, in this precedence: -b, -X, the file of --config, the profile
-(--profile, $KASPAR_PROFILE, or the one in use). Servers other than those of the profile in use are another cluster:
-they get none of that profile's settings, unless --profile is given.
+The client's settings are Java client properties, in this order of precedence: -b, -X, the file of --config, the profile
+(--profile, $KASPAR_PROFILE, or the one in use). If servers are given, they are another cluster than that of the profile
+in use: its settings are ignored, unless --profile is given.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVERS: Final = "localhost:9092"
 OF_REGISTRY: Final = "schema.registry."
-"""Properties of a session that are for a schema registry, not for brokers, begin so."""
+"""The prefix of properties for a schema registry, not for brokers."""
 REQUEST_TIMEOUT_S: Final = 15.0
 API_TIMEOUT_S: Final = 60.0
 PATIENCE_S: Final = 2.0
-"""How long a cluster may be out of reach: a broker that is being restarted moves its work within that time."""
+"""How long a cluster may be unreachable: within this time, other brokers take over from one that is restarted."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """The options that say which cluster."""
+    """The options that select the cluster."""
 
     servers: str | None = None
     profile: str | None = None
@@ -47,12 +47,12 @@ class ClusterChoice:
     settings: Sequence[str] = ()
     environment_servers: str | None = None
     environment_profile: str | None = None
-    """Used only if no option names a cluster: otherwise the passwords of one would be sent to the servers of
+    """Used only if no option names a cluster: otherwise the passwords of one cluster would be sent to the servers of
     another."""
     profiles: Profiles = field(default_factory=lambda: Profiles(default_folder()))
 
     def properties(self) -> dict[str, str]:
-        """The Java client properties in effect, bootstrap.servers among them."""
+        """The effective Java client properties, including bootstrap.servers."""
         given = {} if self.config_file is None else read_properties_file(self.config_file)
         given |= pairs(self.settings, "-X")
         if self.servers is not None:
@@ -86,7 +86,7 @@ class Session:
 
     @contextlib.contextmanager
     def admin(self) -> "Iterator[Admin]":
-        """For the calls of kaspar.client.admin. Raises NoBroker if none of the brokers responds."""
+        """An Admin for the calls of kaspar.client.admin. Raises NoBroker if no broker responds."""
         from kaspar.client.admin.session import Admin
 
         api_timeout_s = self._seconds("default.api.timeout.ms", API_TIMEOUT_S)
@@ -118,7 +118,7 @@ class Session:
     def _security(self) -> "ClientSecurity | None":
         if "security.protocol" not in self.properties:
             return None
-        from kaspar.security.client import client_security  # most commands run without
+        from kaspar.security.client import client_security  # imported here because most commands do not need it
 
         return client_security(self.properties)
 
@@ -153,7 +153,7 @@ class _Patience:
 
 
 def no_broker(servers: str, error: OSError) -> NoBroker:
-    """What can be wrong, by how it failed."""
+    """The error for an unreachable cluster, with a possible reason."""
     import socket
 
     match error:
@@ -172,7 +172,7 @@ def no_broker(servers: str, error: OSError) -> NoBroker:
 
 
 def pairs(settings: Sequence[str], option: str) -> dict[str, str]:
-    """name=value, as several options have it."""
+    """Parse the name=value pairs of an option."""
     values = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -225,7 +225,7 @@ def chosen_cluster(
     config_file: Path | None,
     settings: Sequence[str],
 ) -> ClusterChoice:
-    """What the options of a command say, and apart from it what the environment says."""
+    """The cluster chosen by the options of a command, with values from the environment kept apart."""
     are_servers_set = context.get_parameter_source("servers") is ParameterSource.ENVIRONMENT
     is_profile_set = context.get_parameter_source("profile") is ParameterSource.ENVIRONMENT
     return ClusterChoice(
@@ -261,7 +261,7 @@ def common_options(function: Callable[Concatenate[Session, P], R]) -> Callable[.
 
 
 def cluster_options(function: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
-    """Only the connection options, for commands with one output format."""
+    """Add only the connection options, for commands with a single output format."""
 
     @functools.wraps(function)
     def with_session(
@@ -279,7 +279,7 @@ def cluster_options(function: Callable[Concatenate[Session, P], R]) -> Callable[
 
 
 def output_options(function: Callable[Concatenate[Output, P], R]) -> Callable[..., R]:
-    """Only the output options, for commands that do not connect to a cluster. The output is the first argument."""
+    """Add only the output options, for commands that do not connect to a cluster. The first argument is the Output."""
 
     @functools.wraps(function)
     def with_output(*args: Any, output_format: Format | None, no_headers: bool, no_color: bool, **options: Any) -> R:

@@ -1,4 +1,4 @@
-"""Standard input, output and error of the command, in whatever state the caller left them."""
+"""Prepares standard input, output and error of the command, which the caller may have closed."""
 
 import io
 import os
@@ -7,7 +7,7 @@ from typing import TextIO
 
 
 def prepare_standard_streams() -> None:
-    """A stream that was closed (`>&-`) is /dev/null, and what an encoding other than UTF-8 lacks is escaped."""
+    """Replace closed streams (`>&-`) by /dev/null, and escape characters that the output's encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the process ends
@@ -16,4 +16,4 @@ def prepare_standard_streams() -> None:
 
 
 def is_utf8(stream: TextIO) -> bool:
-    return (stream.encoding or "utf-8").lower() in ("utf-8", "utf8")  # None: a stream in memory, which takes any text
+    return (stream.encoding or "utf-8").lower() in ("utf-8", "utf8")  # None: a stream in memory, which accepts any text

@@ -71,7 +71,7 @@ def _status(folder: "Folder", *, wait_s: float) -> "ClusterStatus":
         try:
             plan = folder.plan() if folder.path.exists() else None
             status = NOTHING if plan is None else status_of(folder, plan)
-        except KasparError:  # it may only just have been started, and write its files
+        except KasparError:  # the cluster may just be starting and writing its files
             if is_late:
                 raise
         else:
@@ -107,7 +107,7 @@ def _lines(folder: "Folder", status: "ClusterStatus") -> list[str]:
 
 
 def _table(head: Sequence[str], members: Iterable[Sequence[object]]) -> list[str]:
-    """Nothing if there are no members."""
+    """A table as lines of text; empty if there are no members."""
     rows = [[str(cell) if cell is not None else "-" for cell in member] for member in members]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]

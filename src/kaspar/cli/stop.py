@@ -65,13 +65,13 @@ def _stop(folder: "Folder", *, timeout_s: float) -> int:
             progress_at = now + _PROGRESS_EVERY_S
             print(f"waiting for {_and(alive)}", flush=True)
         time.sleep(_PAUSE_S)
-        running = folder.running() or running  # with processes that were started since
+        running = folder.running() or running  # includes processes that were started since
     print(f"Stopped everything in {folder.path} in {time.monotonic() - begun:.1f} s.")
     return 0
 
 
 def _alive(running: "Running") -> list[str]:
-    """Names of what has not ended. Members of a supervisor that was killed end by themselves."""
+    """The names of processes that have not ended. If the supervisor was killed, its members end by themselves."""
     members = {f"broker {number}": member.process for number, member in running.brokers.items()}
     members |= {f"ZooKeeper {number}": member.process for number, member in running.zookeepers.items()}
     members["the services"] = running.services.process

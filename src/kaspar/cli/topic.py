@@ -1,4 +1,4 @@
-"""`kaspar topic`: lists and describes topics; what changes them is in `topic_changes`."""
+"""`kaspar topic`: lists and describes topics. The commands that change topics are in `topic_changes`."""
 
 import re
 from collections.abc import Sequence
@@ -146,7 +146,7 @@ def _configs(admin: "Admin", name: str, *, all_configs: bool) -> list[Row]:
 
     resource = ConfigResource(ResourceType.TOPIC, name)
     entries = describe_configs(admin, [resource])[resource]
-    if isinstance(entries, Refused):  # describing a topic is allowed to more people than describing its settings
+    if isinstance(entries, Refused):  # the user may describe the topic, but not its settings
         return []
     return [
         {"name": entry.name, "value": entry.value, "source": entry.source.name}

@@ -1,4 +1,4 @@
-"""The commands of `kaspar topic` that change something."""
+"""The commands of `kaspar topic` that change topics."""
 
 from collections.abc import Sequence
 from typing import Final

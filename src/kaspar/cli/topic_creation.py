@@ -1,4 +1,4 @@
-"""The topic that a command writes to: it must exist, or is created if that is asked for."""
+"""Checks that the topic that a command writes to exists, or creates it on request."""
 
 import time
 from typing import Final
@@ -15,8 +15,9 @@ _PAUSE_S: Final = 0.05
 
 
 def ensure_topic(admin: Admin, topic: str, *, create: bool, partition: int | None = None) -> None:
-    """Brokers may create a topic whose name has a typing error, so it is looked up before anything is sent. Raises
-    NotFound, also for a partition that it does not have."""
+    """Look up the topic, and create it with `create`. This happens before records are sent, because brokers might
+    create a topic automatically for a mistyped name. Raises NotFound, also for a partition that does not exist.
+    """
     try:
         (described,) = existing_topics(admin, [topic])
     except NotFound:
@@ -30,8 +31,8 @@ def ensure_topic(admin: Admin, topic: str, *, create: bool, partition: int | Non
 
 
 def wait_until_online(admin: Admin, topic: str) -> None:
-    """Until every partition of a new topic has a leader that serves it: brokers hear of it one after the other, and a
-    producer that comes too early sees errors, or with Apache Kafka its first batches out of order."""
+    """Wait until every partition of a new topic has a leader that serves it. Brokers learn of the topic one after the
+    other, and a producer that starts too early gets errors, or with Apache Kafka its first batches out of order."""
     deadline_s = time.monotonic() + admin.api_timeout_s
     while True:
         try:

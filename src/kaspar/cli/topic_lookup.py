@@ -1,4 +1,4 @@
-"""Topics and partitions that a command line names, looked up in the cluster."""
+"""Looks up the topics and partitions that a command line names."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def existing_topics(admin: "Admin", names: Iterable[str]) -> "list[TopicDescription]":
-    """In the given order. Raises NotFound for the first that does not exist."""
+    """The topics with these names, in the given order. Raises NotFound for the first that does not exist."""
     from kaspar.client.admin.topics import describe_topics
 
     wanted = list(dict.fromkeys(names))
@@ -29,7 +29,7 @@ def existing_topics(admin: "Admin", names: Iterable[str]) -> "list[TopicDescript
 
 
 def matching_topics(admin: "Admin", words: Sequence[str]) -> "list[TopicDescription]":
-    """The topics that names and patterns stand for. Raises NotFound."""
+    """The topics that match names and patterns. Raises NotFound."""
     from kaspar.client.admin.topics import list_topics
 
     return existing_topics(admin, matching(words, list_topics(admin)) if any(map(is_pattern, words)) else words)

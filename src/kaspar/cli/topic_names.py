@@ -1,4 +1,4 @@
-"""Topics by the words of a command: names and patterns, and near names for one that does not exist."""
+"""Matches the arguments of a command with topics: names, patterns, and similar names for one that does not exist."""
 
 import difflib
 import re
@@ -11,13 +11,15 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 
 def is_pattern(word: str) -> bool:
-    """'orders-*' is a pattern of a shell, '^orders-[0-9]+$' a regular expression; neither can be a topic's name."""
+    """Whether the word is a shell pattern ('orders-*') or a regular expression ('^orders-[0-9]+$'). Topic names cannot
+    look like either.
+    """
     return word.startswith("^") or _GLOB.search(word) is not None
 
 
 def expression_of(pattern: str) -> str:
-    """The pattern as a regular expression of the whole name, which Python and librdkafka (POSIX) both know. Raises
-    WrongUsage."""
+    """The pattern as a regular expression for the whole name, which both Python and librdkafka (POSIX) understand.
+    Raises WrongUsage."""
     expression = pattern
     if not pattern.startswith("^"):
         expression = f"^{pattern.replace('.', '[.]').replace('*', '.*').replace('?', '.')}$"
@@ -29,8 +31,8 @@ def expression_of(pattern: str) -> str:
 
 
 def matching(words: Sequence[str], existing: Iterable[str]) -> list[str]:
-    """The names that the words stand for, in the order of the words. Patterns leave out topics such as
-    __consumer_offsets, unless they begin with '__' themselves. Raises NotFound."""
+    """The names that match the words, in the order of the words. Patterns do not match topics such as
+    __consumer_offsets, unless they start with '__' themselves. Raises NotFound."""
     names = sorted(existing)
     found: dict[str, None] = {}
     for word in words:

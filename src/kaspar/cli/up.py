@@ -67,7 +67,7 @@ class UpOptions:
     secure: bool
     override: Sequence[str]
     ports: Mapping[str, int | None]
-    """Of services, by their names."""
+    """The ports of services, by name."""
     without: str | None
     only: str | None
     pipelines: Path | None
@@ -84,7 +84,7 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def service_port_options(function: Callable[..., int]) -> Callable[..., int]:
-    """--registry-port and so on, as `registry_port`."""
+    """Add the options --registry-port and so on, as `registry_port`."""
     for service in reversed([*SERVICES.values()]):
         function = click.option(
             f"--{service.name}-port",
@@ -152,7 +152,7 @@ def command(folder: Path, **given: Any) -> int:
 def run_up(folder: "Folder", options: UpOptions) -> int:
     from kaspar.supervisor.supervisor import Supervisor
 
-    folder.plan()  # before the lock creates a file: a folder of something else stays as it is
+    folder.plan()  # checked before the lock creates a file, so that a folder with other contents is not changed
     with folder.locked():
         earlier = folder.plan()
         members = _prepare(folder, options)
@@ -167,7 +167,7 @@ def run_up(folder: "Folder", options: UpOptions) -> int:
 
 
 def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_grown: bool) -> None:
-    """Work that needs all brokers, done before the cluster is reported as ready."""
+    """Do the work that needs all brokers, before the cluster is reported as ready."""
     if has_grown:
         _keep_settings(members, options)
     if members.plan.is_secured:
@@ -177,7 +177,9 @@ def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_g
 
 
 def _print_ready(folder: "Folder", plan: "ClusterPlan", seconds: float) -> None:
-    """Passwords are shown on a terminal only: other output may be stored where others can read it."""
+    """Print that the cluster is ready. Passwords are shown only on a terminal, because other output may be stored where
+    others can read it.
+    """
     from kaspar.cli.up_screen import ready_lines
 
     is_terminal = sys.stdout.isatty()
@@ -191,7 +193,7 @@ def _print_ready(folder: "Folder", plan: "ClusterPlan", seconds: float) -> None:
 
 
 def _keep_settings(members: "Members", options: UpOptions) -> None:
-    """A cluster that has grown needs more replicas in sync than before."""
+    """Raise min.insync.replicas of a cluster that has grown."""
     from kaspar.config import load_settings
     from kaspar.supervisor.cluster_settings import MIN_INSYNC_REPLICAS, keep_min_insync_replicas
     from kaspar.supervisor.settings import replication_settings
@@ -205,12 +207,12 @@ def _keep_settings(members: "Members", options: UpOptions) -> None:
 
 
 def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # nobody reads it any more; the brokers go on
+    with contextlib.suppress(OSError):  # the reader of the output is gone, but the brokers keep running
         print(line, flush=True)
 
 
 def _prepare(folder: "Folder", options: UpOptions) -> "Members":
-    """Everything that can be refused is refused here, before anything starts."""
+    """Make all checks that can fail before anything is started, and prepare the members."""
     from kaspar.config import load_settings, warnings_about
     from kaspar.pipelines.folder import default_folder
     from kaspar.supervisor.members import check_java, make_members
@@ -255,7 +257,9 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
 
 
 def _installed(wishes: "ServiceWishes", earlier: "ClusterPlan | None") -> list[str]:
-    """The services that can run. Missing packages are an error if the service was requested, otherwise a notice."""
+    """The services whose packages are installed. A missing package is an error if its service was requested, otherwise
+    a notice.
+    """
     from kaspar.services.extras import check_installed, missing_packages
 
     for name in sorted(wishes.must_be_installed):

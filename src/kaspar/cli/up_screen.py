@@ -1,6 +1,6 @@
-"""What `kaspar up` prints when everything is ready: the addresses and, for people at a terminal, what to try.
+"""The output of `kaspar up` when everything is ready: the addresses and, on a terminal, commands to try.
 
-Pure. The first line, and one line for each service after it, are also what other programs find in a log.
+Pure. The first line, and one line for each service after it, are also printed without a terminal, for example to a log.
 """
 
 import shlex
@@ -19,7 +19,7 @@ _DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 def ready_lines(
     folder: "Folder", plan: "ClusterPlan", *, seconds: float, default_folder: "Path", on_a_terminal: bool
 ) -> list[str]:
-    """`default_folder` is the one of commands without --dir."""
+    """The lines to print. `default_folder` is the folder of commands without --dir."""
     count = f"{len(plan.brokers)} brokers" if len(plan.brokers) > 1 else "one broker"
     first = (
         f"Ready after {seconds:.1f} s: {count}, bootstrap servers {plan.bootstrap_servers}, data in {folder.path}. "
@@ -44,7 +44,7 @@ def ready_lines(
 
 
 def _services(plan: "ClusterPlan") -> dict[str, str]:
-    """URLs by titles, the console first."""
+    """The services' URLs by title, the console first."""
     from kaspar.web.catalogue import SERVICES
 
     urls = sorted(plan.service_urls.items(), key=lambda entry: entry[0] != "console")

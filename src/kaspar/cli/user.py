@@ -93,7 +93,7 @@ def delete(session: Session, name: str, yes: bool) -> int:
         raise NotFound(f"there is no user {name}: 'kaspar user list' lists the users")
     confirm(f"Delete the user {name}?", yes=yes)
     with session.admin() as admin:
-        for mechanism in mechanisms:  # brokers refuse two changes of one user in a request
+        for mechanism in mechanisms:  # one request each, because brokers refuse two changes of one user in a request
             refused = alter_scram_credentials(admin, old=[OldScramCredential(name, mechanism)])[name]
             if refused is not None:
                 return session.output.results([Done(f"user {name}", {"user": name}, problem=refused)])

@@ -1,4 +1,4 @@
-"""`kaspar version`: what is installed."""
+"""`kaspar version`: shows the installed versions."""
 
 import sys
 

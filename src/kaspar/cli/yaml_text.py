@@ -1,7 +1,7 @@
-"""Plain values as YAML: what `--yaml` prints.
+"""Plain values as YAML, for `--yaml`.
 
-A string that could be read as something else is double-quoted, and what is not printable is escaped. All others, such
-as names of topics, stay as they are.
+A string that could be read as another type is double-quoted, and unprintable characters are escaped. Other strings,
+such as names of topics, are not quoted.
 """
 
 import re
@@ -42,7 +42,7 @@ def _entry(key: str, value: object) -> Iterator[str]:
 
 
 def _item(value: object) -> Iterator[str]:
-    """The first line of a nested value stands behind the dash."""
+    """The lines of a list item. The first line of a nested value follows the dash."""
     for number, line in enumerate(_lines(value)):
         yield f"- {line}" if number == 0 else f"{_INDENT}{line}"
 
@@ -72,7 +72,7 @@ def _scalar(value: object) -> str:
 def _number(value: float) -> str:
     special = {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}
     text = repr(value)
-    if "e" in text and "." not in text:  # YAML 1.1 takes a number without a dot for a string
+    if "e" in text and "." not in text:  # in YAML 1.1 this would be a string without the dot
         text = text.replace("e", ".0e")
     return special.get(text, text)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PAUSE_S: Final = 0.1
 _PATIENCE_S: Final = 3.0
-"""After this time without a majority, the command says what it waits for."""
+"""After this time without a majority, the command reports what it waits for."""
 
 
 @click.command(
@@ -59,7 +59,7 @@ def command(file: Path | None, number: int | None, folder: Path, port: int, jaas
 
 
 def _checked_jaas_file(file: Path | None) -> Path | None:
-    """Otherwise ZooKeeper would start, and let nobody log in."""
+    """Check the JAAS file, because with an invalid one ZooKeeper would start, but nobody could log in."""
     from kaspar.security.jaas import parse_jaas_file
 
     if file is None:
@@ -105,7 +105,7 @@ def _run(server: "ZooKeeperServer") -> int:
     earlier = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         server.start(ends_with_caller=True)
-        if is_asked_to_end:  # before there was a process
+        if is_asked_to_end:  # the signal came before the process existed
             server.terminate()
         _report(server)
         server.wait()
@@ -119,7 +119,7 @@ def _run(server: "ZooKeeperServer") -> int:
 
 
 def _report(server: "ZooKeeperServer") -> None:
-    """Say when clients can use it, or what it waits for."""
+    """Print when clients can use the server, or what it waits for."""
     from kaspar.zookeeper import State
 
     config = server.config

@@ -1,4 +1,5 @@
-"""The wire client: any request by its message, and whole record batches, over one core without I/O and two shells.
+"""The wire client: sends any request as a message, and whole record batches. It has one core without I/O, and a
+blocking and an asyncio shell.
 
 Blocking, for Spark's tasks and for tools:
 
@@ -7,8 +8,8 @@ Blocking, for Spark's tasks and for tools:
     with Client("localhost:9092") as client:
         client.produce("topic", 0, batch)
 
-asyncio, for brokers that ask other brokers: AsyncConnection (client/asynchronous.py) and AsyncClient
-(client/async_client.py) have the same requests, awaited.
+asyncio, for requests between brokers: AsyncConnection (client/asynchronous.py) and AsyncClient (client/async_client.py)
+have the same methods as coroutines.
 """
 
 from kaspar.client.blocking import Connection

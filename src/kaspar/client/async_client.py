@@ -5,8 +5,8 @@
         fetched = await client.fetch("topic", 0, offset)
         response = await client.run(request_coordinator(client.core, CoordinatorKind.TRANSACTION, ...))
 
-It has one connection for each broker, which all tasks share: requests that the broker may hold for long need an
-AsyncConnection of their own. A connection that ended is replaced at its next use.
+All tasks share one connection for each broker, so requests that the broker may hold for long need their own
+AsyncConnection. A connection that has ended is replaced at its next use.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class ClientClosed(KasparError):
 
 
 class AsyncClient:
-    """For many tasks of one event loop. Its methods are those of ClusterCore, awaited."""
+    """A client for many tasks of one event loop. Its methods are those of ClusterCore, as coroutines."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class AsyncClient:
         records_in_place: bool = False,
         security: "ClientSecurity | None" = None,
     ) -> None:
-        """Without `bootstrap_servers` it asks brokers by their addresses only."""
+        """Without `bootstrap_servers` only requests to given addresses are possible."""
         self.client_id = client_id
         self.security = security
         self.timeout_s = timeout_s
@@ -88,7 +88,7 @@ class AsyncClient:
     # --- running decisions --------------------------------------------------------------------------------------------
 
     async def run(self, steps: Steps[_Result]) -> _Result:
-        """Do what a decision asks for until it returns or raises. Cancellation leaves the connections as they are."""
+        """Carry out the steps of a decision until it returns or raises. Cancellation keeps the connections open."""
         try:
             step = next(steps)
             while True:
@@ -126,7 +126,7 @@ class AsyncClient:
         connection = self._connections.get(address)
         if connection is not None and not connection.is_closed:
             return connection
-        async with self._connecting[address]:  # tasks that need the same connection wait for it
+        async with self._connecting[address]:  # only one task connects; others that need the connection wait
             connection = self._connections.get(address)
             if connection is None or connection.is_closed:
                 self._check_open()

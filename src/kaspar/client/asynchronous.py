@@ -1,17 +1,18 @@
-"""The asyncio shell of a connection: requests of many tasks, pipelined on one socket, without a task of its own.
+"""The asyncio shell of a connection: pipelines the requests of many tasks on one socket, without its own task.
 
     async with await AsyncConnection.connect("localhost", 9092) as connection:
         response = await connection.request(MetadataRequest(topics=None))
 
 Rules:
 - Requests are sent in the order of the calls. While `max_in_flight` of them have no response, or the peer does not read
-  what was sent, further ones wait in the caller's task.
-- A caller that is cancelled affects no other. If its request was sent, the response is dropped when it arrives.
-- A response that does not arrive in time closes the connection, as in Kafka's NetworkClient: those behind it would not
-  arrive either. So requests that a broker may hold for long (Fetch with a long max wait) need their own connection.
-- Where the log-in itself has to wait for other machines (a KDC), it does so in a thread.
-- Where the broker limits the life of a session (KIP-368), the client logs in again in time: requests wait until those
-  under way have their responses and the log-in is done.
+  what was sent, further requests wait in the caller's task.
+- Cancelling one caller does not affect others. If its request was sent, the response is dropped when it arrives.
+- A response that does not arrive in time closes the connection, as in Kafka's NetworkClient, because later responses
+  would not arrive either. So requests that a broker may hold for long (Fetch with a long max wait) need their own
+  connection.
+- If the log-in has to wait for other machines (a KDC), it runs in a thread.
+- If the broker limits the lifetime of a session (KIP-368), the client logs in again in time: new requests wait until
+  those in flight have their responses and the log-in is complete.
 - However the connection ends, every caller gets an exception with the reason: an OSError, or MalformedBytes if the
   peer sent anything that is not a response. A closed connection stays closed.
 """
@@ -35,7 +36,7 @@ from kaspar.client.core import (
 from kaspar.client.log_in_thread import LogInThread
 from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:  # connections in the clear do without
+if TYPE_CHECKING:  # PLAINTEXT connections do not need these modules
     import ssl
 
     from kaspar.client.authentication import LogIn, LogInRequest
@@ -55,7 +56,7 @@ class _Request:
 
 
 class AsyncConnection(asyncio.BufferedProtocol):
-    """Belongs to the event loop that it was made on. `connect` makes one."""
+    """A connection, opened by `connect`. It belongs to the event loop in which it was created."""
 
     def __init__(self, host: str, port: int, core: ClientCore, *, timeout_s: float, max_in_flight: int) -> None:
         self.peer = f"{host}:{port}"
@@ -89,9 +90,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
         negotiate: bool = True,
         security: "ClientSecurity | None" = None,
     ) -> Self:
-        """Raises OSError if nothing listens there, TimeoutError if the connection cannot be made in time,
-        HandshakeFailed or Refused if the client is not let in. With `negotiate=False` the caller chooses all versions.
-        Without `security` the connection is PLAINTEXT."""
+        """Open a connection. Raises OSError if nothing listens there, TimeoutError if connecting takes too long,
+        HandshakeFailed or Refused if the peer refuses the client. With `negotiate=False` the caller chooses all
+        versions. Without `security` the connection is PLAINTEXT."""
         core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes, records_in_place=records_in_place)
         connection = cls(host, port, core, timeout_s=timeout_s, max_in_flight=max_in_flight)
         connect_timeout_s = min(timeout_s, CONNECT_TIMEOUT_S)
@@ -132,7 +133,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         steps = log_in(self.core, security, self._host)
         received: Message | None = None
         while not isinstance(step := await self._log_in_step(security, steps, received), int):
-            self.check_open()  # it may have been lost while the log-in waited in its thread
+            self.check_open()  # the connection may have been lost while the log-in waited in its thread
             response = self._new_request(step.message, step.version, None, has_response=True)
             self._send(self._waiting.pop())
             received = await response.response
@@ -144,7 +145,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def _log_in_step(
         self, security: "ClientSecurity", steps: "LogIn", received: Message | None
     ) -> "LogInRequest | int":
-        """The next request, or how long the session lasts."""
+        """The next request, or the lifetime of the session in milliseconds."""
         if not security.log_in_blocks:
             return _next_step(steps, received)
         try:
@@ -179,7 +180,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def request(self, message: Message, version: int | None = None, *, timeout_s: float | None = None) -> Message:
         """Send a request and wait for its response; by default in the newest version that both sides know.
 
-        `timeout_s` bounds the wait for the response; waiting for others to be sent first is bounded by the same time.
+        `timeout_s` limits the wait for the response, and separately the wait until the request can be sent.
         """
         response = await self._enqueue(message, version, timeout_s)
         assert response is not None
@@ -205,7 +206,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def _new_request(
         self, message: Message, version: int | None, timeout_s: float | None, *, has_response: bool
     ) -> _Request:
-        """The last of those that wait."""
+        """Create a request at the end of the waiting ones."""
         encoded = self.core.encode(message, version)
         if timeout_s is None:
             timeout_s = self.timeout_s
@@ -227,7 +228,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def _send(self, request: _Request) -> None:
         request.timer.cancel()
-        if request.response.done() or self._transport is None:  # its caller was cancelled, or has waited too long
+        if request.response.done() or self._transport is None:  # the caller was cancelled, or has waited too long
             return
         if request.has_response:
             request.timer = self._loop.call_later(request.timeout_s, self._no_response_in_time, request)
@@ -256,7 +257,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return self._failure is not None
 
     def check_open(self) -> None:
-        """Raises what ended the connection, if anything has."""
+        """Raise the error that ended the connection, if it has ended."""
         if self._failure is not None:
             kind, text = self._failure
             raise kind(text)
@@ -272,7 +273,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
             await asyncio.shield(self._transport_closed)
 
     def _end(self, kind: type[Exception], text: str) -> None:
-        """Every caller gets an exception of its own: one that several tasks raise would collect all their frames."""
+        """End the connection. Every caller gets its own exception: a shared one would collect the frames of all tasks
+        that raise it.
+        """
         if self._failure is not None:
             return
         self._failure = kind, text
@@ -336,7 +339,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
 
 def _next_step(steps: "LogIn", received: Message | None) -> "LogInRequest | int":
-    """StopIteration, which ends a log-in, cannot leave a thread as an exception."""
+    """Run one step of a log-in. Its end is returned, because StopIteration cannot be passed between threads."""
     try:
         return next(steps) if received is None else steps.send(received)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""The log-in on a connection as decisions: what is sent, and what the responses mean. A shell sends and receives.
+"""The log-in on a connection as a generator of decisions: requests to send, given the responses. A shell does the I/O.
 
 steps = log_in(core, security, host)
 request = next(steps)
@@ -20,7 +20,7 @@ from kaspar.security.client import ClientSecurity
 from kaspar.security.sasl import InvalidCredentials
 
 _HANDSHAKE_VERSION: Final = 1
-"""The first whose tokens come in requests of their own; the only other one is 0."""
+"""The first version in which tokens are sent in separate requests; the only other version is 0."""
 _AUTHENTICATE_VERSION: Final = 2
 
 
@@ -30,11 +30,11 @@ class LogInRequest(NamedTuple):
 
 
 LogIn: TypeAlias = Generator[LogInRequest, Message, int]
-"""Returns how long the session lasts, in milliseconds: 0 if for ever."""
+"""Returns the lifetime of the session in milliseconds; 0 if it is not limited."""
 
 
 def log_in(core: ClientCore, security: ClientSecurity, host: str) -> LogIn:
-    """Each step blocks if `security.log_in_blocks`. Raises Refused (SASL_AUTHENTICATION_FAILED,
+    """The steps of a log-in. Each step blocks if `security.log_in_blocks`. Raises Refused (SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM).
     """
     exchange = security.new_login(host)
@@ -62,7 +62,7 @@ def log_in(core: ClientCore, security: ClientSecurity, host: str) -> LogIn:
 
 
 def log_in_again_after_s(lifetime_ms: int) -> float:
-    """When to authenticate again: between 85 and 95 per cent of the session, as Kafka's clients (KIP-368)."""
+    """When to log in again: after 85 to 95 per cent of the session's lifetime, as in Kafka's clients (KIP-368)."""
     return lifetime_ms / 1000 * random.uniform(0.85, 0.95)
 
 

@@ -1,7 +1,7 @@
-"""The blocking shell of a connection: one socket, one timeout for each response.
+"""The blocking shell of a connection: one socket, and one timeout for each response.
 
-Where the broker limits the life of a session (KIP-368), the client logs in again before it sends a request, as soon as
-none is open.
+If the broker limits the lifetime of a session (KIP-368), the client logs in again in time, before it sends a request
+while no other is in flight.
 """
 
 import socket
@@ -24,14 +24,16 @@ from kaspar.client.core import (
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:  # connections in the clear do without
+if TYPE_CHECKING:  # PLAINTEXT connections do not need these modules
     import ssl
 
     from kaspar.security.client import ClientSecurity
 
 
 class Connection:
-    """Not thread-safe. After any error it must be closed: responses could be taken for those of other requests."""
+    """A connection, not thread-safe. It must be closed after any error, because later responses could be attributed to
+    the wrong requests.
+    """
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class Connection:
         negotiate: bool = True,
         security: "ClientSecurity | None" = None,
     ) -> None:
-        """Raises OSError if nothing listens there, HandshakeFailed or Refused if the client is not let in. With
+        """Raises OSError if nothing listens there, HandshakeFailed or Refused if the peer refuses the client. With
         `negotiate=False` the caller chooses all versions. Without `security` the connection is PLAINTEXT.
         """
         self.timeout_s = timeout_s
@@ -67,7 +69,7 @@ class Connection:
             self.close()
             if security is not None:
                 raise security.explain(problem, f"{host}:{port}") from None
-            if isinstance(problem, ConnectionResetError):  # what a broker does that expects TLS
+            if isinstance(problem, ConnectionResetError):  # a broker that expects TLS does this
                 raise ConnectionResetError(
                     "the peer closed the connection at once: it may require TLS or a log-in (security.protocol)"
                 ) from None
@@ -115,7 +117,7 @@ class Connection:
     def send_pieces(
         self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, has_response: bool = True
     ) -> None:
-        """Send a request whose body is encoded already, in pieces. They are not copied, except by TLS."""
+        """Send a request whose body is already encoded, in pieces. Only TLS copies them."""
         self._maybe_log_in_again()
         self._socket.settimeout(self.timeout_s)
         if self._is_encrypted:
@@ -132,12 +134,14 @@ class Connection:
                 left[0] = left[0][sent:]
 
     def fileno(self) -> int:
-        """For select(): when it is readable, or has_buffered, receive() waits at most for the rest of a response."""
+        """The socket, for select(). If it is readable, or `has_buffered`, receive() waits only for the rest of a
+        response.
+        """
         return self._socket.fileno()
 
     @property
     def has_buffered(self) -> bool:
-        """Whether bytes have been read from the socket, and decrypted, that nobody has received."""
+        """Whether there are bytes that were read from the socket and decrypted, but not received yet."""
         return self._is_encrypted and cast("ssl.SSLSocket", self._socket).pending() > 0
 
     @property

@@ -42,7 +42,7 @@ def _runs(
 
 
 class Client:
-    """Not thread-safe. Its methods are those of ClusterCore, run to their end."""
+    """A blocking client, not thread-safe. Its methods are those of ClusterCore, each run to completion."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class Client:
         timeout_s: float = REQUEST_TIMEOUT_S,
         security: "ClientSecurity | None" = None,
     ) -> None:
-        """`bootstrap_servers` are the addresses of some brokers: host:port,host:port. `security` is what
-        kaspar.security.client makes of the properties of a Java client.
+        """`bootstrap_servers` are the addresses of some brokers: host:port,host:port. `security` is created by
+        kaspar.security.client from the properties of a Java client.
         """
         self.client_id = client_id
         self.security = security
@@ -75,21 +75,21 @@ class Client:
     offset_at = _runs(ClusterCore.offset_at)
 
     def forget_leader(self, partition: TopicPartition) -> None:
-        """Look it up again before the next use: it has moved, or did not respond."""
+        """Forget the leader, which has moved or did not respond: it is looked up again before the next use."""
         self.core.forget_leader(partition)
 
     def topic_id_of(self, topic: str) -> UUID:
-        """From the last metadata of the topic; zero if the broker knows no topic ids."""
+        """The topic's id in the last metadata; zero if the broker has no topic ids."""
         return self.core.topic_id_of(topic)
 
     def connect(self, broker_id: int, *, records_in_place: bool = False) -> Connection:
-        """A connection that belongs to the caller, for pipelined requests."""
+        """Open a connection that belongs to the caller, for pipelined requests."""
         return self._open(self.core.address_of(broker_id), records_in_place=records_in_place)
 
     # --- running decisions --------------------------------------------------------------------------------------------
 
     def run(self, steps: Steps[_Result]) -> _Result:
-        """Do what a decision asks for until it returns or raises."""
+        """Carry out the steps of a decision until it returns or raises."""
         try:
             step = next(steps)
             while True:
@@ -126,7 +126,9 @@ class Client:
 
     @contextmanager
     def _connected(self, address: Address) -> Iterator[Connection]:
-        """A connection that is closed if its use fails: a late response would be taken for that of another request."""
+        """The connection to a broker. It is closed if its use fails, because a late response could be attributed to
+        another request.
+        """
         connection = self._connection(address)
         try:
             yield connection
@@ -141,7 +143,7 @@ class Client:
         return connection
 
     def connect_at(self, address: Address, *, timeout_s: float) -> Connection:
-        """A connection that belongs to the caller."""
+        """Open a connection that belongs to the caller."""
         return Connection(*address, client_id=self.client_id, timeout_s=timeout_s, security=self.security)
 
     def _open(self, address: Address, *, records_in_place: bool = False) -> Connection:

@@ -1,11 +1,12 @@
-"""What a client knows of a cluster, and which broker it asks: decisions for both shells, as steps (client/steps.py).
+"""A client's view of the cluster, and the choice of the broker for each request: decisions for both shells, as steps
+(client/steps.py).
 
-The metadata is refreshed before it is used again once a broker could not be reached or did not respond: it may have
-left the cluster. A request for a partition is sent to its leader until the response is final or the time is up; errors
-that Kafka calls retriable are retried with new metadata.
+After a broker could not be reached or did not respond, the metadata is refreshed before its next use, because the
+broker may have left the cluster. A request for a partition is sent to its leader until the response is final or the
+time is up; errors that Kafka calls retriable are retried with new metadata.
 
-Record batches are opaque bytes here: produce() takes one as it is stored, fetch() returns the stored bytes. Messages
-that few clients send are imported where they are used: a command line tool starts sooner.
+Record batches are opaque bytes here: produce() takes a batch as it is stored, fetch() returns the stored bytes.
+Messages that few clients send are imported where they are used, so that command line tools start faster.
 """
 
 import time
@@ -34,8 +35,8 @@ MAX_TIMESTAMP: Final = -3
 
 RETRY_BACKOFF_S: Final = 0.05
 _FIRST_VERSION_WITH_TOPIC_ID: Final = 13  # of Produce and of Fetch
-_SENT_AT_ONCE: Final = 100  # so that neither side waits for the other with its buffers full
-_MAX_COORDINATORS: Final = 10_000  # a client that lives long asks for ever new keys
+_SENT_AT_ONCE: Final = 100  # few enough that full buffers on both sides cannot cause a deadlock
+_MAX_COORDINATORS: Final = 10_000  # a long-lived client looks up new keys all the time
 
 
 class TopicReplaced(KasparError):
@@ -51,8 +52,8 @@ class ClusterCore:
         is_connected: Callable[[Address], bool] = lambda address: False,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`bootstrap_servers` is Kafka's setting: host:port,host:port. `is_connected` says whether the shell has a
-        connection to that broker."""
+        """`bootstrap_servers` is Kafka's setting: host:port,host:port. `is_connected` returns whether the shell has a
+        connection to a broker."""
         self.timeout_s = timeout_s
         self.clock_s = clock_s
         self._is_connected = is_connected
@@ -69,9 +70,9 @@ class ClusterCore:
     def request(
         self, message: Message, response_class: type[AnyResponse], version: int | None = None
     ) -> Steps[AnyResponse]:
-        """Ask the first broker that accepts a connection. A request is not sent again if its response is lost."""
+        """Send a request to the first broker that accepts a connection. It is not resent if its response is lost."""
         failure: OSError = ConnectionError("no bootstrap server was given")
-        # Brokers with a connection come first: a host that is gone would cost a connect timeout each time.
+        # Brokers with a connection come first, because a host that is down would cost a connect timeout each time.
         for address in sorted(
             [*self._brokers.values(), *self._bootstrap], key=lambda each: not self._is_connected(each)
         ):
@@ -86,7 +87,7 @@ class ClusterCore:
     def request_controller(
         self, message: Message, response_class: type[AnyResponse], version: int | None = None
     ) -> Steps[AnyResponse]:
-        """Ask the controller, which creates and changes topics. Refused (NOT_CONTROLLER) while there is none."""
+        """Send a request to the controller. Raises Refused (NOT_CONTROLLER) while there is none."""
         if self._has_lost_broker or self._controller_id not in self._brokers:
             yield from self.refresh_metadata([])
         if self._controller_id not in self._brokers:
@@ -97,7 +98,7 @@ class ClusterCore:
     def request_broker(
         self, broker_id: int, message: Message, response_class: type[AnyResponse], version: int | None = None
     ) -> Steps[AnyResponse]:
-        """Ask that broker. Refused (BROKER_NOT_AVAILABLE) if it is not in the cluster's metadata."""
+        """Send a request to a broker. Raises Refused (BROKER_NOT_AVAILABLE) if it is not in the cluster's metadata."""
         if self._has_lost_broker or broker_id not in self._brokers:
             yield from self.refresh_metadata([])
         if broker_id not in self._brokers:
@@ -107,7 +108,7 @@ class ClusterCore:
     def request_at(
         self, address: Address, message: Message, response_class: type[AnyResponse], version: int | None = None
     ) -> Steps[AnyResponse]:
-        """Ask the broker that listens there."""
+        """Send a request to the broker at this address."""
         if version is not None:
             (yield from self.connect(address)).check_serves(ApiKey(message.SCHEMA.api_key), version)
         response = yield from self._at_broker(Send(address, message, version))
@@ -121,7 +122,7 @@ class ClusterCore:
         response_class: type[AnyResponse],
         version: int | None = None,
     ) -> Steps[list[AnyResponse]]:
-        """Send many small requests to the broker that listens there, many of them at once."""
+        """Send many small requests to the broker at this address, pipelined."""
         responses: list[AnyResponse] = []
         for first in range(0, len(messages), _SENT_AT_ONCE):
             step = SendAll(address, messages[first : first + _SENT_AT_ONCE], version)
@@ -131,13 +132,13 @@ class ClusterCore:
         return responses
 
     def connect(self, address: Address) -> Steps[ClientCore]:
-        """Connect to the broker that listens there, unless there is a connection."""
+        """Connect to the broker at this address, unless there is a connection."""
         core = yield from self._at_broker(Connect(address))
         assert isinstance(core, ClientCore)
         return core
 
     def _at_broker(self, step: Step) -> Steps[Any]:
-        """The result of the step. A broker that cannot be reached may have left: the metadata is no longer trusted."""
+        """The result of the step. If the broker cannot be reached, the metadata is refreshed before its next use."""
         try:
             return (yield step)
         except OSError:
@@ -147,7 +148,7 @@ class ClusterCore:
     # --- metadata -----------------------------------------------------------------------------------------------------
 
     def refresh_metadata(self, topics: list[str] | None) -> Steps[metadata.MetadataResponse]:
-        """Ask for the brokers, and for the leaders of these topics or of all (None). Creates no topic."""
+        """Request the brokers, and the leaders of these topics or of all (None). Does not create topics."""
         wanted = None if topics is None else tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
         response = yield from self.request(
             metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=False), metadata.MetadataResponse
@@ -170,11 +171,11 @@ class ClusterCore:
         return list(self._brokers)
 
     def address_of(self, broker_id: int) -> Address:
-        """Of a broker that `leader_of` or `broker_ids` returned."""
+        """The address of a broker that `leader_of` or `broker_ids` returned."""
         return self._brokers[broker_id]
 
     def leader_of(self, partition: TopicPartition) -> Steps[int]:
-        """The id of the broker that leads the partition. Refused if there is none."""
+        """The id of the broker that leads the partition. Raises Refused if there is none."""
         if self._has_lost_broker or self._leaders.get(partition, -1) not in self._brokers:
             response = yield from self.refresh_metadata([partition.topic])
             for topic in response.topics:
@@ -187,17 +188,17 @@ class ClusterCore:
         return leader
 
     def forget_leader(self, partition: TopicPartition) -> None:
-        """Look it up again before the next use: it has moved, or did not respond."""
+        """Forget the leader, which has moved or did not respond: it is looked up again before the next use."""
         self._leaders.pop(partition, None)
 
     def topic_id_of(self, topic: str) -> UUID:
-        """From the last metadata of the topic; zero if the broker knows no topic ids."""
+        """The topic's id in the last metadata; zero if the broker has no topic ids."""
         return self._topic_ids.get(topic, ZERO_UUID)
 
     # --- coordinators (their rules: client/coordinators.py) -----------------------------------------------------------
 
     def coordinator_of(self, key_type: int, key: str) -> Address | None:
-        """Where the coordinator of that key was found, if it was."""
+        """The last known address of the key's coordinator, or None."""
         return self._coordinators.get((key_type, key))
 
     def set_coordinator(self, key_type: int, key: str, address: Address) -> None:
@@ -206,7 +207,7 @@ class ClusterCore:
         self._coordinators[key_type, key] = address
 
     def forget_coordinator(self, key_type: int, key: str) -> None:
-        """Look it up again before the next use."""
+        """Forget the coordinator: it is looked up again before the next use."""
         self._coordinators.pop((key_type, key), None)
 
     # --- batches ------------------------------------------------------------------------------------------------------
@@ -224,7 +225,8 @@ class ClusterCore:
         """Append one record batch. With acks=0 there is no response, and None is returned. Raises TopicReplaced if the
         topic no longer has the given id.
 
-        If a response is lost the batch is sent again, and may be stored twice unless an idempotent producer built it.
+        If a response is lost, the batch is sent again, and may be stored twice unless it has an idempotent producer's
+        id.
         """
         from kaspar.protocol.messages import produce
 
@@ -266,8 +268,8 @@ class ClusterCore:
         isolation_level: int = 0,
         topic_id: UUID | None = None,
     ) -> Steps["PartitionData"]:
-        """The batches from the one with that offset on: `records` may start before it and end in the middle of a batch.
-        Raises TopicReplaced if the topic no longer has the given id."""
+        """Fetch batches, beginning with the one that contains the offset: `records` may start before the offset and end
+        in the middle of a batch. Raises TopicReplaced if the topic no longer has the given id."""
         from kaspar.protocol.messages import fetch
 
         where = TopicPartition(topic, partition)
@@ -304,7 +306,7 @@ class ClusterCore:
         return (yield from self._at_leader(where, attempt))
 
     def offset_at(self, topic: str, partition: int, timestamp: int) -> Steps[int]:
-        """The first offset at or after a timestamp (or one of the special ones above); -1 if there is none."""
+        """The first offset at or after a timestamp, or for one of the special timestamps above; -1 if there is none."""
         from kaspar.protocol.messages import list_offsets
 
         where = TopicPartition(topic, partition)
@@ -333,8 +335,9 @@ class ClusterCore:
         *,
         code_of: Callable[[AnyResponse], int],
     ) -> Steps[AnyResponse]:
-        """The leader's response. Its error code is the caller's to judge, unless it is retriable: then the request is
-        sent again, as it is when a response was lost. Raises Refused or OSError when the time is up."""
+        """The leader's response. If its error code is retriable, or the response is lost, the request is sent again;
+        the caller handles other error codes. Raises Refused or OSError when the time is up.
+        """
 
         def attempt(leader: Address) -> Steps[AnyResponse]:
             response = yield from self.request_at(leader, message, response_class, version)
@@ -354,15 +357,15 @@ class ClusterCore:
             except Refused as refusal:
                 if refusal.code not in RETRIABLE or self.clock_s() > deadline:
                     raise
-            except OSError:  # a host that is gone and a name that cannot be resolved are among them
+            except OSError:  # includes an unreachable host, and a name that cannot be resolved
                 if self.clock_s() > deadline:
                     raise
             self.forget_leader(partition)
             yield Wait(RETRY_BACKOFF_S)
 
     def _check_topic_id(self, topic: str, expected: UUID | None, leader: Address, api_key: ApiKey) -> Steps[None]:
-        """A broker refuses a request that names a deleted topic by its id, and the retry has new metadata. A version
-        that names topics by name needs new metadata now."""
+        """Raise TopicReplaced if the topic's id is not the expected one. If requests have topic ids, the broker refuses
+        that of a deleted topic, and the retry has new metadata. If they have names, new metadata is needed first."""
         if expected is None:
             return
         core = yield from self.connect(leader)

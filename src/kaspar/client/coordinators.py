@@ -1,8 +1,8 @@
-"""Asking the coordinator of a group or of a transactional id: decisions for both shells, as steps (client/steps.py).
+"""Requests to the coordinator of a group or transactional id: decisions for both shells, as steps (client/steps.py).
 
-A coordinator may be loading, moving to another broker, or not created yet; its responses say so, and the request is
-sent again until the client's time is up. A request whose response was lost may have been handled: only the caller knows
-whether it may be sent twice.
+If the response says that the coordinator is loading, moving to another broker, or not created yet, the request is sent
+again until the client's timeout. A request whose response was lost may have been handled: only the caller knows whether
+it may be sent twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from kaspar.protocol.schema import Message
 MOVING = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
-"""The coordinator is not ready, or is another broker: look it up again."""
+"""The coordinator is not ready, or another broker is the coordinator: it is looked up again."""
 
 
 class CoordinatorKind(IntEnum):
@@ -43,10 +43,11 @@ def request_coordinator(
     retry_on: frozenset[ErrorCode] = MOVING,
     resend: bool = False,
 ) -> Steps[AnyResponse]:
-    """The coordinator's response. Its error code is the caller's to judge, unless it is one to `retry_on`.
+    """The coordinator's response. The request is sent again for the error codes in `retry_on`; the caller handles
+    others.
 
     Raises Refused if no coordinator responds in time, OSError if none can be reached. With `resend` the request is also
-    sent again when its response was lost; without, that is a ConnectionError or TimeoutError.
+    sent again if its response is lost; otherwise a lost response raises ConnectionError or TimeoutError.
     """
     deadline = cluster.clock_s() + cluster.timeout_s
     while True:
@@ -75,14 +76,14 @@ def request_coordinator(
 
 
 def find_coordinators(cluster: ClusterCore, kind: CoordinatorKind, keys: Sequence[str]) -> Steps[dict[str, Address]]:
-    """The address of each key's coordinator. Those not known yet are looked up with one request."""
+    """The address of each key's coordinator. Unknown coordinators are looked up with one request."""
     unknown = [key for key in dict.fromkeys(keys) if cluster.coordinator_of(kind, key) is None]
     if len(unknown) > 1:
         response = yield from cluster.request(
             FindCoordinatorRequest(key=unknown[0], key_type=kind, coordinator_keys=tuple(unknown)),
             FindCoordinatorResponse,
         )
-        for found in response.coordinators:  # empty before version 4, which takes one key only
+        for found in response.coordinators:  # empty before version 4, where a request has only one key
             _apply(cluster, kind, found.key, found)
     addresses = {}
     for key in keys:
@@ -97,7 +98,7 @@ def _find_coordinator(cluster: ClusterCore, kind: CoordinatorKind, key: str) -> 
     response = yield from cluster.request(
         FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,)), FindCoordinatorResponse
     )
-    # Before version 4 the response itself has the fields of the one coordinator.
+    # Before version 4 the response itself contains the fields of the coordinator.
     return _apply(cluster, kind, key, response.coordinators[0] if response.coordinators else response)
 
 

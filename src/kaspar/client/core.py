@@ -1,9 +1,9 @@
-"""The client side of one connection without the connection: requests become frames, received bytes become responses.
+"""The client side of one connection, without I/O: requests become frames, and received bytes become responses.
 
-Both shells use it: blocking.py and asynchronous.py. It assigns correlation ids and versions, cuts the received bytes
-into frames, and pairs each response with its request. A broker responds to the requests of a connection in their order,
-so a response to anything but the oldest open request is MalformedBytes, and so is a frame larger than
-`max_frame_bytes`: the connection cannot be used any further.
+Both shells use it: blocking.py and asynchronous.py. It assigns correlation ids and versions, splits the received bytes
+into frames, and matches each response with its request. A broker responds to the requests of a connection in order, so
+a response to anything but the oldest open request is MalformedBytes, as is a frame larger than `max_frame_bytes`. After
+that the connection cannot be used any more.
 """
 
 import struct
@@ -31,7 +31,7 @@ API_VERSIONS_REQUEST: Final = ApiVersionsRequest(client_software_name="kaspar", 
 
 
 class UnsupportedByPeer(KasparError):
-    """The peer serves no version of an API that this client knows, or not the one that is needed."""
+    """The peer does not serve any version of an API that this client knows, or not the required version."""
 
 
 class Unencodable(KasparError, ValueError):
@@ -64,19 +64,20 @@ class ClientCore:
         self.max_frame_bytes = max_frame_bytes
         self.records_in_place = records_in_place
         self.served: dict[int, VersionRange] = {}
-        """The versions that the peer serves; empty until its ApiVersions response is in."""
+        """The versions that the peer serves; empty until its ApiVersions response has arrived."""
         self.open_requests: deque[OpenRequest] = deque()
         self._is_version_refused = False
         self._buffer = bytearray(SIZE_BYTES)
         self._received_bytes = 0
-        self._is_size = True  # the buffer is for the size of the next frame, not for the frame
+        self._is_size = True  # the buffer receives the size of the next frame, not the frame
         self._correlation_id = 0
 
     # --- versions -----------------------------------------------------------------------------------------------------
 
     def learn_versions(self, response: Message) -> bool:
-        """Apply a response to API_VERSIONS_REQUEST. False: the peer refused the request's version and named those that
-        it serves, so send the request once more."""
+        """Apply a response to API_VERSIONS_REQUEST. False if the peer refused the version of the request: it has
+        returned those that it serves, so the request has to be sent once more.
+        """
         assert isinstance(response, ApiVersionsResponse)
         self.served = {api.api_key: VersionRange(api.min_version, api.max_version) for api in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and ApiKey.API_VERSIONS in self.served:
@@ -89,7 +90,7 @@ class ClientCore:
         return True
 
     def version_of(self, api_key: ApiKey) -> int:
-        """The newest version that both sides know; the newest known here until the peer has said what it serves."""
+        """The newest version that both sides know. Before the peer's ApiVersions response, the newest known here."""
         first, last, _ = KNOWN_VERSIONS[api_key]
         if not self.served:
             return last
@@ -102,8 +103,8 @@ class ClientCore:
         return min(last, served.last)
 
     def check_serves(self, api_key: ApiKey, version: int) -> None:
-        """For a request in a version that the caller chose: a peer that does not serve it would close the connection
-        without a response. Kaspar's own APIs are never announced, so they are not checked."""
+        """Raise UnsupportedByPeer if the peer does not serve the version that the caller chose: it would close the
+        connection without a response. Kaspar's own APIs are never announced, so they are not checked."""
         served = self.served.get(api_key)
         if self.served and api_key < FIRST_OWN_KEY and (served is None or not served.first <= version <= served.last):
             raise UnsupportedByPeer(f"the peer does not serve version {version} of {api_name(api_key)}")
@@ -115,7 +116,7 @@ class ClientCore:
         return self.send_encoded(self.encode(message, version), has_response=has_response)
 
     def encode(self, message: Message, version: int | None = None) -> EncodedRequest:
-        """A request that is sent later, or never; in the newest version that both sides know, if none is given."""
+        """Encode a request that may be sent later, by default in the newest version that both sides know."""
         api_key = ApiKey(message.SCHEMA.api_key)
         if version is None:
             version = self.version_of(api_key)
@@ -127,13 +128,13 @@ class ClientCore:
     def send_pieces(
         self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, has_response: bool = True
     ) -> list[Octets]:
-        """The frame of a request whose body is encoded already, in pieces. They are not copied."""
+        """The frame of a request whose body is already encoded, in pieces, which are not copied."""
         head = self.send_encoded(EncodedRequest(api_key, version, b""), has_response=has_response)
         size = len(head) - SIZE_BYTES + sum(map(len, pieces))
         return [struct.pack(">I", size) + head[SIZE_BYTES:], *pieces]
 
     def send_encoded(self, request: EncodedRequest, *, has_response: bool = True) -> bytes:
-        """The frame of the request. It must be sent, and in the order of these calls."""
+        """The frame of the request. Frames must be sent in the order of these calls."""
         api_key, version, body = request
         correlation_id = self._correlation_id
         self._correlation_id = 0 if correlation_id == _LAST_CORRELATION_ID else correlation_id + 1
@@ -144,11 +145,11 @@ class ClientCore:
     # --- responses ----------------------------------------------------------------------------------------------------
 
     def get_buffer(self) -> memoryview:
-        """Where the next received bytes go. It never reaches beyond the frame that is being received."""
+        """The buffer for the next received bytes. It never extends beyond the frame that is being received."""
         return memoryview(self._buffer)[self._received_bytes :]
 
     def buffer_updated(self, count: int) -> Response | None:
-        """So many bytes were put into the buffer: the response, if that was the rest of one."""
+        """Note that `count` bytes were put into the buffer. Returns the response if they complete one."""
         self._received_bytes += count
         if self._received_bytes < len(self._buffer):
             return None

@@ -1,18 +1,18 @@
-"""When a producer's batches are sent: the rules of order, retries and idempotence, without I/O or clock.
+"""The rules for sending a producer's batches: order, retries and idempotence, without I/O or clock.
 
 Each partition has a queue of batches in the order of their sequence numbers. Several may be in flight at once, all on
-one connection, one of a partition in each request. The rules:
+one connection, with at most one batch of a partition in each request. The rules:
 
 - A batch keeps its sequence numbers and its bytes however often it is sent, so that the broker recognizes it. If the
   response says that it is a duplicate, it is stored.
-- After a failure nothing of the queue is sent until all that is in flight has a response; then it continues in order.
-  So a batch behind a failed one may be refused as out of sequence: that is an error only if no batch is before it.
-- Until the first batch of a partition is stored, no other is sent: a leader that does not know the producer takes a
-  batch with any sequence number, so it would accept the second one if it became the leader between the two.
-- A batch that is too large is split in two, with the same sequence numbers, unless it is a single record.
+- After a failure nothing of the queue is sent until everything in flight has a response; then it continues in order. So
+  a batch after a failed one may be refused as out of sequence: that is an error only if there is no earlier batch.
+- Until the first batch of a partition is stored, no other is sent: a leader that does not know the producer accepts a
+  batch with any sequence number, so a leader elected between the two batches would accept the second one.
+- A batch that is too large is split in two, with the same sequence numbers, unless it has only one record.
 - A batch fails when retries or time have run out, but never before it was retried at least once.
-- Where a partition's last record was stored is known from the responses, except for a duplicate whose offset the broker
-  no longer knows.
+- The end offset of each partition is known from the responses, except for a duplicate whose offset the broker no longer
+  knows.
 """
 
 from bisect import insort
@@ -29,9 +29,9 @@ OnStored = Callable[[TopicPartition, int], None]
 """Called with the partition and the number of records of each batch that is stored."""
 
 _SEQUENCES = 1 << 31
-_MAX_BATCHES = 256  # in one request: a system call takes a limited number of buffers
+_MAX_BATCHES = 256  # per request: a system call takes a limited number of buffers
 
-# The leader is another broker, or does not respond: refresh the metadata.
+# Another broker is the leader, or the leader does not respond: the metadata is refreshed.
 _LEADER_IS_ELSEWHERE = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -64,7 +64,7 @@ class PendingBatch:
     count: int
     base_sequence: int
     place: tuple[int, ...]
-    """Its place in the queue. The two halves of a split batch have its place followed by 0 and 1."""
+    """The place in the queue. The two halves of a split batch have its place followed by 0 and 1."""
     attempts: int = 0
     first_attempt_ms: int = -1
 
@@ -82,7 +82,8 @@ class _Queue:
     next_sequence: int = 0
     next_place: int = 0
     is_known: bool = False
-    """Whether the leader knows the producer, or need not: batches without sequence numbers are sent in any order."""
+    """Whether the leader knows the producer, or there are no sequence numbers: then batches may be sent in any order.
+    """
     is_blocked: bool = False
     not_before_ms: int = 0
 
@@ -94,7 +95,7 @@ class _Queue:
 
 @dataclass(slots=True, eq=False)
 class _End:
-    """Where the records that were stored in a partition end."""
+    """The end offset of the records that were stored in a partition."""
 
     offset: int = NO_OFFSET
     known_to: tuple[int, ...] = ()
@@ -105,7 +106,7 @@ class _End:
     def add(self, batch: PendingBatch, base_offset: int) -> None:
         if base_offset < 0:
             self.unknown_to = max(self.unknown_to, batch.place)
-        else:  # the largest, since batches without sequence numbers may be stored in another order
+        else:  # the maximum, because batches without sequence numbers may be stored in another order
             self.offset = max(self.offset, base_offset + batch.count)
             self.known_to = max(self.known_to, batch.place)
 
@@ -119,7 +120,7 @@ class Delivery:
         transactional: bool = False,
         on_stored: OnStored | None = None,
     ) -> None:
-        """Without a producer id batches have no sequence numbers, and may be stored twice if a response is lost."""
+        """Without `producer` batches have no sequence numbers, and may be stored twice if a response is lost."""
         self.terms = terms
         self.held_bytes = 0
         """The size of all batches that are not stored yet."""
@@ -133,7 +134,7 @@ class Delivery:
     # --- in -----------------------------------------------------------------------------------------------------------
 
     def add(self, partition: TopicPartition, data: memoryview) -> bool:
-        """Append a batch to its queue, with its sequence number. True if it is the first one for the partition."""
+        """Append a batch to its queue, and set its sequence number. True if it is the first one for the partition."""
         queue = self._queues.get(partition)
         is_first = queue is None
         if queue is None:
@@ -175,7 +176,7 @@ class Delivery:
         return {queue.leader for queue in queues if queue.leader is not None and queue.may_send(now_ms)}
 
     def next_request(self, leader: int, now_ms: int) -> list[PendingBatch]:
-        """The next batches for that leader, in flight from now on: one of each partition, as many as fit."""
+        """The next batches for a leader, at most one per partition, as many as fit. They are in flight from now on."""
         chosen: list[PendingBatch] = []
         size = 0
         for queue in list(self._with_waiting.values()):
@@ -188,7 +189,7 @@ class Delivery:
             del queue.waiting[0]
             if not queue.waiting:
                 del self._with_waiting[queue.partition]
-            else:  # other partitions come first next time
+            else:  # moved to the end, so that other partitions come first next time
                 self._with_waiting[queue.partition] = self._with_waiting.pop(queue.partition)
             queue.in_flight.append(batch)
             queue.in_flight_at = leader
@@ -198,7 +199,7 @@ class Delivery:
         return chosen
 
     def next_event_ms(self) -> int | None:
-        """When the first waiting queue may continue, if there is one."""
+        """The earliest time at which a waiting queue may continue, if there is one."""
         return min(
             (queue.not_before_ms for queue in self._with_waiting.values() if queue.leader is not None), default=None
         )
@@ -206,7 +207,7 @@ class Delivery:
     # --- responses ----------------------------------------------------------------------------------------------------
 
     def stored(self, batch: PendingBatch, base_offset: int = NO_OFFSET) -> None:
-        """`base_offset` is the offset of its first record, if the response has it."""
+        """Note that a batch was stored. `base_offset` is the offset of its first record, if the response has it."""
         queue = self._queues[batch.partition]
         queue.in_flight.remove(batch)
         queue.is_known = True
@@ -219,8 +220,9 @@ class Delivery:
             self._on_stored(batch.partition, batch.count)
 
     def take_end_offsets(self) -> dict[TopicPartition, int]:
-        """The offset after the last record that was stored in each partition since this was last called; NO_OFFSET
-        where the broker did not report it."""
+        """The offset after the last record that was stored in each partition since the last call; NO_OFFSET if the
+        broker did not report it.
+        """
         ends, self._ends = self._ends, {}
         return {
             partition: NO_OFFSET if end.unknown_to > end.known_to else end.offset for partition, end in ends.items()
@@ -229,7 +231,7 @@ class Delivery:
     def refused(
         self, batch: PendingBatch, code: ErrorCode, message: str | None, now_ms: int, *, base_offset: int = NO_OFFSET
     ) -> None:
-        """The response has an error. Raises Refused with a sentence if it is final. A duplicate may have an offset."""
+        """Handle an error in the response. Raises Refused if it is final. A duplicate may have a `base_offset`."""
         queue = self._queues[batch.partition]
         if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self.stored(batch, base_offset)
@@ -243,14 +245,14 @@ class Delivery:
             raise _refusal(batch, code, message)
 
     def lost(self, batches: Iterable[PendingBatch], now_ms: int) -> None:
-        """Their connection was lost: whether they are stored is unknown."""
+        """Handle the loss of a connection: it is unknown whether these batches are stored."""
         for batch in batches:
             queue = self._queues[batch.partition]
             queue.leader = None
             self._put_back(queue, batch, ErrorCode.NETWORK_EXCEPTION, now_ms)
 
     def unreachable(self, leader: int, now_ms: int) -> None:
-        """Connecting to that broker failed."""
+        """Handle a failure to connect to a broker."""
         for queue in self._with_waiting.values():
             if queue.leader == leader and queue.may_send(now_ms):
                 queue.leader = None
@@ -259,7 +261,7 @@ class Delivery:
                 queue.not_before_ms = now_ms + self.terms.backoff_ms(queue.waiting[0].attempts)
 
     def leaderless(self, partition: TopicPartition, code: ErrorCode, now_ms: int) -> None:
-        """The partition has no leader now."""
+        """Handle that a partition has no leader now."""
         queue = self._queues[partition]
         if queue.waiting:
             self._tried(queue.waiting[0], now_ms)

@@ -1,4 +1,4 @@
-"""The settings of a producer, and what it knows of a topic: values that need no connection."""
+"""The settings of a producer, and the partitions of a topic, as plain values."""
 
 from dataclasses import dataclass
 
@@ -26,4 +26,4 @@ class DeliveryTerms:
 class TopicPartitions:
     count: int
     available: tuple[int, ...]
-    """Those with a leader."""
+    """The partitions that have a leader."""

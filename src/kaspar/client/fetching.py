@@ -1,15 +1,16 @@
-"""Fetches a range of a partition's offsets; the next request is sent before a response is returned.
+"""Fetches a range of a partition's offsets. The next request is sent before a response is returned to the caller.
 
-So the broker sends while the caller processes what it has. The fetch has its own connection. Moved leaders and lost
-connections are retried within the client's timeout, which restarts with every response that has records.
+So the broker sends records while the caller processes the previous ones. Each fetch has its own connection. Moved
+leaders and lost connections are retried within the client's timeout, which restarts with every response that has
+records.
 
-With a rack the leader may name a closer replica (KIP-392), which is then read instead. That happens once: after any
-failure there, and if the replica lags behind the end of the range, the fetch stays with the leader.
+With a rack the leader may name a closer replica (KIP-392), which is then read instead. That happens only once: after
+any failure of the replica, or if it lags behind the end of the range, the fetch continues with the leader.
 
-A range is complete once its last offset is passed, whether or not a record has it: the last offsets may be markers of
-transactions, belong to aborted ones, or be compacted away. Otherwise it ends with an exception: offsets that the log no
-longer has (OffsetGone), another topic of the same name (TopicRecreated), an end that is not reached (EndOutOfReach), or
-bytes that are not batches (MalformedBytes).
+A range is complete once its last offset is passed, whether or not a record has this offset: the last offsets may be
+transaction markers, belong to aborted transactions, or be compacted away. Otherwise the fetch ends with an exception:
+the log no longer has the offset (OffsetGone), the topic was recreated (TopicRecreated), the end is not reached
+(EndOutOfReach), or the response has no valid batches (MalformedBytes).
 """
 
 import time
@@ -27,18 +28,18 @@ from kaspar.protocol.messages import fetch as messages
 from kaspar.records.column_reading import offset_behind
 
 MAX_BYTES = 2 * 1024 * 1024
-"""Of a response, which is parsed once it is complete: larger ones do not fit the CPU's caches."""
+"""The size of a response. It is parsed once it is complete, and a larger one would not fit into the CPU's caches."""
 
 _BACKOFF_S = 0.05
-_EMPTY_RESPONSES = 2  # this many in a row, while the log has all offsets of the range: no records are left in it
+_EMPTY_RESPONSES = 2  # after this many in a row, while the log has all offsets of the range, it has no more records
 _NO_SUCH_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-_NO_SUCH_TOPIC_S = 3.0  # for brokers that do not know it yet; a deleted topic does not come back
+_NO_SUCH_TOPIC_S = 3.0  # enough for brokers that do not know the topic yet; a deleted topic does not come back
 _FIRST_BYTES = 128 * 1024
 _FIRST_BYTES_PER_OFFSET = 1024  # until the size of the records is known
 
 
 class Fetched(NamedTuple):
-    """A response. `records` are complete batches, the first with the requested offset, and maybe a part of one."""
+    """A response. `records` are complete batches, the first with the requested offset, and maybe an incomplete one."""
 
     records: memoryview
     aborted: tuple[tuple[int, int], ...]
@@ -61,7 +62,7 @@ class OffsetGone(KasparError):
 
 
 class TopicRecreated(KasparError):
-    """The topic was deleted, and another one has its name now."""
+    """The topic was deleted, and another one now has its name."""
 
     def __init__(self, partition: TopicPartition, expected: UUID, found: UUID) -> None:
         super().__init__(
@@ -85,7 +86,7 @@ class EndOutOfReach(KasparError):
         self.position = position
         self.until = until
         self.readable = readable
-        """The high watermark; under read_committed the last stable offset."""
+        """The high watermark, or with read_committed the last stable offset."""
 
 
 def fetch_ahead(
@@ -101,10 +102,10 @@ def fetch_ahead(
     max_wait_ms: int = 500,
     rack: str = "",
 ) -> Iterator[Fetched]:
-    """Responses with all batches that have an offset from `start` to below `until`, in order and without repetition.
+    """Responses with all batches that have an offset from `start` to below `until`, in order and without duplicates.
 
-    A `topic_id` other than zero identifies the topic, should it be deleted and recreated. `rack` is the caller's rack,
-    as the consumer's client.rack.
+    With a `topic_id` other than zero, TopicRecreated is raised if the topic was recreated. `rack` is the caller's rack,
+    like the consumer's client.rack.
     """
     with _Fetch(
         client, partition, start, until, topic_id, isolation_level, max_bytes, min_bytes, max_wait_ms, rack
@@ -140,8 +141,8 @@ class _Fetch:
         self._replica_id: int | None = None  # the follower that the leader named, while it is read
         self._fetched_bytes = 0
         self._fetched_offsets = 0
-        self._connection: Connection | None = None  # if there is one, a request is in flight
-        self._no_such_topic_since: float | None = None  # all responses since then said so
+        self._connection: Connection | None = None  # if set, a request is in flight
+        self._no_such_topic_since: float | None = None  # the start of an unbroken series of such responses
 
     def next(self) -> Fetched | None:
         """The next response that has records; None at the end of the range."""
@@ -201,7 +202,7 @@ class _Fetch:
         )
 
     def _bytes_to_ask_for(self) -> int:
-        """An estimate of what the range has left: records behind it would be fetched in vain."""
+        """An estimate of the rest of the range, because records after its end would be fetched for nothing."""
         left = self._until - self._position
         if self._fetched_offsets:
             wanted = _FIRST_BYTES + left * self._fetched_bytes * 5 // (self._fetched_offsets * 4)
@@ -210,7 +211,7 @@ class _Fetch:
         return min(self._max_bytes, wanted)
 
     def _send_ahead(self) -> None:
-        """If this fails, the next call finds no request in flight and reconnects."""
+        """Send the next request. If this fails, the next call of `_receive` reconnects."""
         assert self._connection is not None
         try:
             self._send(self._connection)
@@ -227,7 +228,7 @@ class _Fetch:
     # --- responses ----------------------------------------------------------------------------------------------------
 
     def _receive(self) -> messages.PartitionData | None:
-        """The partition's part of the response; None if there is none, as when the broker throttles the client."""
+        """The partition's part of the response. None if it has none, because the broker throttles the client."""
         if self._connection is None:
             broker_id = self._client.leader_of(self._partition)
             self._check_topic_id()
@@ -289,7 +290,9 @@ class _Fetch:
             raise failure
 
     def _check_offset(self, *, is_over: bool) -> None:
-        """A new leader may not have the offset yet. It is gone if the log says that it does not have it."""
+        """Raise OffsetGone if the offset is outside the log, or the time is over. Otherwise retry, because a new leader
+        may not have the offset yet.
+        """
         log_start = self._client.offset_at(*self._partition, EARLIEST_TIMESTAMP)
         log_end = self._client.offset_at(*self._partition, LATEST_TIMESTAMP)
         self._check_topic_id()
@@ -302,7 +305,7 @@ class _Fetch:
             raise TopicRecreated(self._partition, self._topic_id, found)
 
     def _read_from_replica(self, replica_id: int) -> None:
-        """Read from that replica, as the leader asks. A replica that names another one is not followed."""
+        """Read from the replica that the leader named. If that replica names another one, return to the leader."""
         if self._replica_id is None:
             self._disconnect()
             self._replica_id = replica_id

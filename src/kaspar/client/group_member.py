@@ -1,7 +1,7 @@
-"""A member of a consumer group, by the protocol of KIP-848: the coordinator assigns partitions in its heartbeats.
+"""A member of a consumer group with the protocol of KIP-848: the coordinator assigns partitions in heartbeat responses.
 
-It is not a consumer: what is done with assigned partitions is the caller's. `heartbeat` is called whenever it is due,
-and says whether the assignment has changed. A member that was fenced begins again, without partitions.
+It is not a consumer: the caller decides what to do with the assigned partitions. It calls `maybe_heartbeat` regularly,
+which returns whether the assignment has changed. A member that was fenced joins again, without partitions.
 """
 
 import time
@@ -23,7 +23,7 @@ from kaspar.protocol.messages.consumer_group_heartbeat import (
 _JOINS = 0
 _LEAVES = -1
 _FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
-_WITHOUT_ASSIGNMENT_S = 0.1  # between heartbeats, until the member has partitions
+_WITHOUT_ASSIGNMENT_S = 0.1  # the heartbeat interval until the member has partitions
 
 
 class GroupMember:
@@ -49,7 +49,7 @@ class GroupMember:
 
     @property
     def due_in_s(self) -> float:
-        """How long until the next heartbeat."""
+        """The time until the next heartbeat."""
         return max(0.0, self._due_s - self._clock_s())
 
     def maybe_heartbeat(self) -> bool:
@@ -75,7 +75,7 @@ class GroupMember:
         changed = response.assignment is not None and self._assign(response.assignment)
         interval_s = response.heartbeat_interval_ms / 1000
         if changed:
-            self._due_s = self._clock_s()  # the coordinator waits to hear that it is done
+            self._due_s = self._clock_s()  # the coordinator waits for the member to acknowledge its assignment
         else:
             self._due_s = self._clock_s() + (interval_s if self.partitions else min(interval_s, _WITHOUT_ASSIGNMENT_S))
         return changed

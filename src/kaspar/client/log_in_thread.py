@@ -1,7 +1,8 @@
-"""The thread in which log-ins wait for other machines: a KDC that does not respond must not stop the event loop.
+"""The thread in which log-ins wait for other machines, because a KDC that does not respond must not block the event
+loop.
 
-There is one, so attempts that wait are not more and more threads. It is a daemon: Kerberos tries a silent KDC for about
-half a minute, and cannot be interrupted, but the process may end.
+There is only one, so that the number of threads is limited while attempts wait. It is a daemon thread: Kerberos tries a
+KDC that does not respond for about half a minute and cannot be interrupted, but the process can exit meanwhile.
 """
 
 import threading
@@ -20,7 +21,7 @@ class LogInThread:
         self._has_started = False
 
     def submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
-        """Call this after all that was submitted before. What is cancelled before its turn is not called."""
+        """Call a function after those that were submitted before. It is not called if the future is cancelled first."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -28,7 +29,7 @@ class LogInThread:
                 return
             try:
                 result = work(*arguments)
-            except BaseException as problem:  # the caller's, whatever it is
+            except BaseException as problem:  # raised again in the caller
                 future.set_exception(problem)
             else:
                 future.set_result(result)

@@ -1,7 +1,7 @@
-"""Offsets of many partitions at once: those of the logs, by timestamp, and those that a group commits.
+"""Offsets of many partitions at once: those of the logs, by timestamp, and the committed offsets of a group.
 
-Each leader gets one request for all of its partitions. A partition that no longer exists is Refused at once, since the
-caller has to look up its partitions again; other retriable errors are retried until the client's time is up.
+Each leader gets one request for all of its partitions. A partition that no longer exists is refused at once, because
+the caller has to look up its partitions again; other retriable errors are retried until the client's timeout.
 """
 
 import time
@@ -23,8 +23,8 @@ READ_COMMITTED = 1
 """The isolation levels of ListOffsets and Fetch."""
 _BACKOFF_S = 0.05
 _CLIENT = -1
-"""In place of the id of a replica."""
-_OFFSET_FETCH_VERSION = 8  # the first that takes groups (KIP-709); from 10 on topics are named by their ids
+"""The replica id in requests of clients."""
+_OFFSET_FETCH_VERSION = 8  # the first version with several groups (KIP-709); from 10 on it has topic ids, not names
 GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """The partition does not exist, or not yet."""
 _Value = TypeVar("_Value")
@@ -38,7 +38,7 @@ class ListedOffset(NamedTuple):
 
 class CommittedOffset(NamedTuple):
     offset: int
-    """Of the next record to read."""
+    """The offset of the next record to read."""
     metadata: str
 
 
@@ -48,7 +48,7 @@ class CommittedOffset(NamedTuple):
 def offsets_at(
     client: Client, partitions: Iterable[TopicPartition], timestamp: int, *, isolation_level: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
-    """As list_offsets, of the same timestamp in all partitions, and only the offsets."""
+    """The first offset at or after a timestamp in each partition. A short form of `list_offsets`."""
     listed = list_offsets(client, dict.fromkeys(partitions, timestamp), isolation_level=isolation_level)
     return {where: each.offset for where, each in listed.items()}
 
@@ -56,9 +56,10 @@ def offsets_at(
 def list_offsets(
     client: Client, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, ListedOffset]:
-    """The first offset at or after each timestamp (or a special one: latest, earliest); offset -1 where there is none.
+    """The first offset at or after each timestamp, or for a special timestamp (latest, earliest); offset -1 if there is
+    none.
 
-    The latest is the high watermark, and with READ_COMMITTED the last stable offset.
+    The latest offset is the high watermark, or with READ_COMMITTED the last stable offset.
     """
     deadline = time.monotonic() + client.timeout_s
     timeout_ms = int(client.timeout_s * 1000)
@@ -87,7 +88,7 @@ def list_offsets(
 def by_leader(
     client: Client, of_partitions: Mapping[TopicPartition, _Value]
 ) -> dict[int, dict[TopicPartition, _Value]]:
-    """The values of each partition, by the id of the broker that leads it."""
+    """The values of the partitions, grouped by the id of the leader."""
     leaders: dict[int, dict[TopicPartition, _Value]] = defaultdict(dict)
     for where, value in of_partitions.items():
         leaders[client.leader_of(where)][where] = value
@@ -138,10 +139,10 @@ def commit_offsets(
     member_id: str = "",
     member_epoch: int = -1,
 ) -> dict[TopicPartition, ErrorCode]:
-    """Commit as a member, or for a group without members. Returns the errors. Offsets are those of the next record to
-    read.
+    """Commit offsets as a member, or for a group without members. An offset is that of the next record to read. Returns
+    the errors.
 
-    With topic ids nothing is committed for a topic that was deleted and recreated since. `metadata` is stored with
+    With `topic_ids` nothing is committed for a topic that was deleted and recreated since. `metadata` is stored with
     every offset.
     """
     if not offsets:
@@ -190,7 +191,7 @@ def commit_offsets(
 
 
 def fetch_committed(client: Client, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-    """What a group has committed, for all of its topics; nothing if there is no such group. Raises Refused."""
+    """The committed offsets of a group, for all of its topics; empty if there is no such group. Raises Refused."""
     of_group = offset_fetch.OffsetFetchRequestGroup(group_id=group_id, topics=None)
     response = client.run(
         request_coordinator(
@@ -230,7 +231,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _topic_ids(client: Client, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-    """Of the topics that exist. Newer versions of the requests name a topic by its id."""
+    """The ids of the topics that exist, for newer versions of requests, which have ids instead of names."""
     response = client.refresh_metadata(sorted({where.topic for where in partitions}))
     return {
         topic.name: topic.topic_id
@@ -240,7 +241,7 @@ def _topic_ids(client: Client, partitions: Iterable[TopicPartition]) -> dict[str
 
 
 def _first_code(response: offset_commit.OffsetCommitResponse) -> int:
-    """A coordinator that is moving returns its error for every partition."""
+    """The first error code of the response. A coordinator that is moving returns its error for every partition."""
     return next((each.error_code for topic in response.topics for each in topic.partitions), ErrorCode.NONE)
 
 

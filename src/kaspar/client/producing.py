@@ -1,8 +1,8 @@
-"""A producer of whole record batches: pipelined, in order, and stored once even if responses are lost.
+"""A producer of whole record batches, which are pipelined, in order, and stored once even if responses are lost.
 
 send() returns as soon as the batches fit into `buffer.memory`; flush() waits until all are stored. client/delivery.py
-decides what is sent when, and what a response means; this module has the sockets. There is no thread: responses are
-read whenever the caller sends or flushes, and wait in the kernel meanwhile.
+decides when to send which batch, and handles responses; this module has the sockets. There is no thread: responses are
+read whenever the caller sends or flushes, and wait in the kernel until then.
 """
 
 import select
@@ -34,10 +34,10 @@ from kaspar.protocol.produce import request_body
 from kaspar.protocol.shapes import Topic
 
 _FIRST_VERSION_WITH_TOPIC_ID = 13
-_LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # in newer ones the leader adds the partition to the transaction
+_LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # in newer versions the leader adds the partition to the transaction
 _METADATA_MAX_AGE_MS = 300_000
 _TOPIC_RESOURCE = 2
-_UNKNOWN_TOPIC_TIMEOUT_MS = 3_000  # by then all brokers know a topic that was just created
+_UNKNOWN_TOPIC_TIMEOUT_MS = 3_000  # after this time all brokers know a topic that was just created
 _LONGEST_WAIT_MS = 500
 
 BeforeFirst = Callable[[Sequence[TopicPartition]], None]
@@ -49,7 +49,7 @@ class _Request(NamedTuple):
 
 
 class _Link:
-    """A connection to a broker, and its requests without a response."""
+    """A connection to a broker, and its requests in flight."""
 
     def __init__(self, connection: Connection, version: int) -> None:
         self.connection = connection
@@ -67,7 +67,7 @@ class _TopicView(NamedTuple):
 
 
 class RawProducer:
-    """Not thread-safe. After any error it must be closed."""
+    """A producer of record batches, not thread-safe. It must be closed after any error."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class RawProducer:
         """`client` is used for metadata. Without `producer` batches may be stored twice if a response is lost.
 
         `before_first` is for transactions before v2: it is called with partitions before their first batches are sent,
-        to add them to the transaction. Produce is then sent in a version that leaves this to the client; in
-        transactions v2 the leaders do it.
+        to add them to the transaction, and Produce is sent in a version that requires this. In transactions v2 leaders
+        add the partitions.
         """
         self.terms = terms or DeliveryTerms()
         self._client = client
@@ -102,8 +102,9 @@ class RawProducer:
     # --- for callers --------------------------------------------------------------------------------------------------
 
     def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
-        """The topic's partitions, from recent metadata unless that has fewer than `at_least`. Raises Refused if the
-        topic does not exist and is not created automatically, after `max.block.ms` at the latest."""
+        """The topic's partitions. The metadata is refreshed if it is old or has fewer than `at_least` partitions.
+        Raises Refused if the topic does not exist and is not created automatically, after `max.block.ms` at the latest.
+        """
         started_ms = self._now_ms()
         failures = 0
         view = self._topics.get(topic)
@@ -125,8 +126,8 @@ class RawProducer:
         return view.partitions
 
     def send(self, batches: Iterable[tuple[TopicPartition, memoryview]]) -> None:
-        """Send batches without identity (records/identity.py), whose memory belongs to the producer until they are
-        stored. Waits while they exceed `buffer.memory`. Raises Refused, also for earlier batches."""
+        """Send batches without identity (records/identity.py). Their memory belongs to the producer until they are
+        stored. Waits while all batches exceed `buffer.memory`. Raises Refused, also for earlier batches."""
         first = [partition for partition, batch in batches if self._delivery.add(partition, batch)]
         if first:
             for partition in first:
@@ -138,20 +139,21 @@ class RawProducer:
             self._step(wait=True)
 
     def poll(self, timeout_s: float) -> None:
-        """Send what can be sent, and wait at most this long for responses: for callers that send only now and then."""
+        """Send what can be sent, and wait at most this long for responses. For callers that send infrequently."""
         self._step(wait=False)
         self._receive(min(timeout_s * 1000, self._wait_ms()))
 
     def flush(self) -> None:
-        """Wait until everything is stored."""
+        """Wait until all batches are stored."""
         while not self._delivery.is_empty:
             self._step(wait=True)
         if self.terms.acks == 0:
             self._wait_until_received()
 
     def _wait_until_received(self) -> None:
-        """Without acknowledgements, requests that a broker has not read are lost when their connection is closed. A
-        response to a later request says that it has read them."""
+        """Wait until brokers have read all requests sent with acks=0: unread ones are lost when the connection is
+        closed. The response to a later request shows that the earlier ones have been read.
+        """
         for leader, link in list(self._links.items()):
             try:
                 link.connection.request(API_VERSIONS_REQUEST)
@@ -159,8 +161,8 @@ class RawProducer:
                 self._disconnect(leader)
 
     def take_end_offsets(self) -> dict[TopicPartition, int]:
-        """The offset after the last record that was stored in each partition since this was last called, or since
-        renew(); NO_OFFSET where the broker did not report it (acks=0, or a duplicate that it no longer remembers)."""
+        """The offset after the last record that was stored in each partition since the last call, or since renew();
+        NO_OFFSET if the broker did not report it (acks=0, or a duplicate whose offset it no longer knows)."""
         return self._delivery.take_end_offsets()
 
     def renew(
@@ -170,7 +172,7 @@ class RawProducer:
         transactional_id: str | None = None,
         before_first: BeforeFirst | None = None,
     ) -> None:
-        """Continue as another producer, in another transaction, once everything is stored. Keeps the connections."""
+        """Continue as another producer, in another transaction. All batches must be stored. Keeps the connections."""
         invariant(self._delivery.is_empty, "batches of the previous producer are not stored yet")
         invariant((before_first is None) == (self._before_first is None), "the transaction version cannot change")
         self._transactional_id = transactional_id
@@ -182,7 +184,7 @@ class RawProducer:
         return Delivery(producer, self.terms, transactional=is_transactional, on_stored=self._on_stored)
 
     def close(self) -> None:
-        """Batches without a response may or may not be stored. The client is not closed."""
+        """Close the connections. Batches in flight may or may not be stored. The client is not closed."""
         while self._links:
             self._links.popitem()[1].connection.close()
 
@@ -298,7 +300,7 @@ class RawProducer:
         for batch in batches:
             topic, index = batch.partition
             found = results.get((self._topics[topic].topic_id if by_id else topic, index))
-            if found is None:  # the topic was recreated meanwhile and has another id
+            if found is None:  # the topic was recreated since, and has another id
                 self._delivery.refused(batch, ErrorCode.UNKNOWN_TOPIC_ID, None, now_ms)
             elif found.error_code == ErrorCode.NONE:
                 self._delivery.stored(batch, found.base_offset)
@@ -351,7 +353,7 @@ class RawProducer:
             self._no_metadata_before_ms = now_ms + self.terms.retry_backoff_ms
 
     def _refresh_metadata(self, topics: list[str]) -> dict[str, ErrorCode]:
-        """Refresh the metadata of these topics. Returns the error codes of those that have one."""
+        """Refresh the metadata of these topics. Returns the error codes of topics with errors."""
         wanted = tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
         response = self._client.request(
             metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=True), metadata.MetadataResponse
@@ -376,7 +378,7 @@ class RawProducer:
         return problems
 
     def _forget_departed_brokers(self) -> None:
-        """Also as leaders of topics that this metadata did not cover."""
+        """Forget leaders that have left the cluster, including those of topics that this metadata did not cover."""
         for partition, leader in list(self._leaders.items()):
             if leader not in self._addresses:
                 del self._leaders[partition]

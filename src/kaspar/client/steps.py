@@ -1,7 +1,7 @@
-"""Decisions as generators: what cluster_core.py and coordinators.py want done, and what a shell does for them.
+"""The steps of decisions, which are generators: cluster_core.py and coordinators.py decide, and a shell does the I/O.
 
-A decision yields a step and is resumed with its result, or with the exception that it failed with. So the same decision
-runs in the blocking shell (cluster.py), in the asyncio shell (async_client.py), and in a test without any socket:
+A decision yields a step and is resumed with the step's result or exception. So the same decision runs in the blocking
+shell (cluster.py), in the asyncio shell (async_client.py), and in a test without sockets:
 
     def broker_ids(self) -> Steps[list[int]]:
         response = yield Send(self.address, MetadataRequest(topics=()), None)
@@ -26,13 +26,13 @@ def error_code_of(response: Message) -> int:
 
 
 class Connect(NamedTuple):
-    """Connect to that broker, unless there is a connection. The result is the connection's ClientCore."""
+    """Connect to a broker, unless there is a connection. The result is the connection's ClientCore."""
 
     address: Address
 
 
 class Send(NamedTuple):
-    """Send that request, after connecting if needed. The result is the response."""
+    """Send a request, after connecting if needed. The result is the response."""
 
     address: Address
     message: Message

@@ -1,9 +1,9 @@
-"""Requests to transaction coordinators: those of transactional and preparing producers, and those about transactions.
+"""Requests to transaction coordinators: those of transactional and preparing producers, and queries.
 
-Every request here may be sent again when its response was lost: a new producer gets one more epoch, preparing a
+Every request here may be sent again if its response is lost: a new producer gets one more epoch, preparing a
 transaction is idempotent, and a repeated end gets the same response (transactions v2), or finds the transaction already
-ended (the older rules). So all of them are retried while coordinators load, move or are away, until the client's time
-is up.
+ended (older versions). So all of them are retried while coordinators load, move or are unavailable, until the client's
+timeout.
 """
 
 import time
@@ -43,26 +43,28 @@ _BUSY = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 _BACKOFF_S = 0.02
 _LAST_CLIENT_VERSION = 3  # the last version of AddPartitionsToTxn for clients: later ones are for brokers
 _PREPARES = 6  # the first version of InitProducerId that can keep a transaction (KIP-939)
-_END_TXN = {True: 5, False: 4}  # by transactions v2 or the older rules
+_END_TXN = {True: 5, False: 4}  # the version of EndTxn: with transactions v2, or before
 _BROKER_RESOURCE = 4
 _LEVEL = "transaction.version"
 TRANSACTIONS_V2 = 2
 NO_TIMEOUT_MS = 2**31 - 1
-"""The timeout in DescribeTransactions of a transaction that waits for its owner's decision."""
+"""The timeout of a prepared transaction in DescribeTransactions."""
 ANY_AGE = -1
 
 
 class InitializedProducer(NamedTuple):
     producer: ProducerIdAndEpoch
     ongoing: ProducerIdAndEpoch | None
-    """The producer of the records in the transaction that was kept; None if none was open."""
+    """The producer of the records in the transaction that was kept; None if no transaction was open."""
 
 
 class TransactionSupport(NamedTuple):
     """What the brokers of the cluster support."""
 
     version: int
-    """The finalised level of `transaction.version`. 2 is KIP-890: leaders add partitions, an end raises the epoch."""
+    """The finalised level of `transaction.version`. 2 is KIP-890: leaders add partitions, and each end raises the
+    epoch.
+    """
     prepares: bool
     """Whether a transaction can be prepared: every broker serves InitProducerId 6 and allows two-phase commit."""
 
@@ -106,13 +108,13 @@ def transaction_support(client: Client) -> TransactionSupport:
 
 
 def _allows_two_phase_commit(client: Client) -> bool:
-    """A broker may support prepared transactions and not allow them."""
+    """Whether all brokers allow prepared transactions. A broker may support them but not allow them."""
     try:
         values = _broker_settings(client, "transaction.two.phase.commit.enable")
     except Refused as refused:
         if refused.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise
-        return True  # a client without permission to read settings finds out when it prepares
+        return True  # without permission to read settings, the client finds out when it prepares a transaction
     return bool(values) and all(value == "true" for value in values)
 
 
@@ -125,7 +127,7 @@ def max_timeout_ms(client: Client) -> int:
 
 
 def _broker_settings(client: Client, name: str) -> list[str]:
-    """The value of each broker that has the setting."""
+    """The values of a setting on all brokers that have it."""
 
     def request_to(broker_id: int) -> DescribeConfigsRequest:
         asked = DescribeConfigsResource(
@@ -153,10 +155,10 @@ def init_producer_id(
     keep_prepared: bool = False,
     producer: ProducerIdAndEpoch | None = None,
 ) -> InitializedProducer:
-    """A producer's id and epoch. Fences the previous producer of the transactional id and aborts its transaction.
+    """Get a producer's id and epoch. Fences the previous producer of the transactional id and aborts its transaction.
 
-    `enable_2pc` and `keep_prepared`, with the producer of an open transaction, prepare that transaction: only the new
-    producer can end it, and it has no timeout.
+    `enable_2pc` and `keep_prepared`, with the producer of an open transaction, prepare that transaction: then only the
+    new producer can end it, and it has no timeout.
     """
     named = producer or _NO_PRODUCER
     request = InitProducerIdRequest(
@@ -222,8 +224,9 @@ def add_partitions(
 
 
 def _first_code(response: AddPartitionsToTxnResponse) -> int:
-    """An error of the transaction is repeated for each partition. If one partition is refused, the others are
-    OPERATION_NOT_ATTEMPTED."""
+    """The first error code of the response. An error of the transaction is repeated for each partition. If one
+    partition is refused, the others have OPERATION_NOT_ATTEMPTED.
+    """
     codes = [
         each.partition_error_code
         for topic in response.results_by_topic_v3_and_below
@@ -237,16 +240,16 @@ def _first_code(response: AddPartitionsToTxnResponse) -> int:
 
 
 def end(client: Client, ending: Ending, *, version: int) -> None:
-    """`version` is the transaction.version. Raises Refused if the transaction cannot be ended like this."""
+    """End a transaction. `version` is the transaction.version. Raises Refused if the transaction cannot be ended so."""
     (code,) = end_all(client, [ending], version=version)
     refuse(code, f"ending the transaction of {ending.transactional_id}")
 
 
 def end_and_continue(client: Client, ending: Ending, *, version: int) -> ProducerIdAndEpoch:
-    """End it, and return the producer of the next transaction of the same id. Raises Refused."""
+    """End a transaction, and return the producer for the next transaction of the same id. Raises Refused."""
     if version < TRANSACTIONS_V2:
         end(client, ending, version=version)
-        return init_producer_id(client, ending.transactional_id).producer  # sequences begin again in a new epoch
+        return init_producer_id(client, ending.transactional_id).producer  # a new epoch, so that sequences restart at 0
     response = client.run(
         request_coordinator(
             client.core,
@@ -266,10 +269,10 @@ def end_and_continue(client: Client, ending: Ending, *, version: int) -> Produce
 def end_all(
     client: Client, endings: Sequence[Ending], *, version: int, timeout_s: float | None = None
 ) -> list[ErrorCode]:
-    """End each of them and return the final error codes. Requests to the same coordinator are pipelined.
+    """End transactions and return their final error codes. Requests to the same coordinator are pipelined.
 
-    Raises Refused or OSError if one has no final response in time, by default the client's timeout; others may have
-    been ended. A timeout of 0 means one attempt.
+    Raises Refused or OSError if one of them has no final response within the timeout, by default the client's; others
+    may have been ended. A timeout of 0 means one attempt.
     """
     api_version = _END_TXN[version >= TRANSACTIONS_V2]
     codes: dict[int, ErrorCode] = {}
@@ -295,7 +298,7 @@ def _until_all_responded(
     *,
     timeout_s: float | None = None,
 ) -> None:
-    """Call `ask` for each coordinator with the indexes of its ids, until every index is in `responded`."""
+    """Call `ask` for each coordinator with the indexes of its ids, until all indexes are in `responded`."""
     deadline = time.monotonic() + (client.timeout_s if timeout_s is None else timeout_s)
     while left := [index for index in range(len(transactional_ids)) if index not in responded]:
         failure: Exception = Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "transactions are still being ended")
@@ -339,7 +342,7 @@ def _end_request(ending: Ending) -> EndTxnRequest:
 
 
 def describe(client: Client, transactional_ids: Iterable[str]) -> dict[str, DescribedTransaction]:
-    """Describe each of them, with one request per coordinator. Unknown ids are left out."""
+    """Describe transactions, with one request per coordinator. Unknown ids are omitted."""
     asked = list(dict.fromkeys(transactional_ids))
     responded: dict[int, describe_transactions.TransactionState] = {}
 
@@ -379,8 +382,8 @@ def _described(state: describe_transactions.TransactionState) -> DescribedTransa
 def list_transactions(
     client: Client, *, prefix: str, states: tuple[str, ...] = (), older_than_ms: int = ANY_AGE
 ) -> list[ListedTransaction]:
-    """The transactions of all brokers whose ids have that prefix; no `states` (Kafka's names) means any state.
-    The coordinators measure the age by their own clocks; brokers before 3.8 list those of any age.
+    """The transactions of all brokers whose ids have this prefix; no `states` (Kafka's names) means any state.
+    Coordinators measure the age with their own clocks; brokers before 3.8 list transactions of any age.
     """
     request = listing.ListTransactionsRequest(
         state_filters=states, duration_filter=older_than_ms, transactional_id_pattern=_pattern_of(prefix) + ".*"
@@ -400,7 +403,9 @@ def list_transactions(
 def _request_all_brokers(
     client: Client, request_to: Callable[[int], Message], response_class: type[AnyResponse]
 ) -> dict[int, AnyResponse]:
-    """Every broker's response. If one leaves meanwhile, all others are asked again: they have taken over its work."""
+    """The responses of all brokers. If one leaves meanwhile, all others get the request again, because they have taken
+    over its work.
+    """
     deadline = time.monotonic() + client.timeout_s
     responses: dict[int, AnyResponse] = {}
     while left := [broker_id for broker_id in client.broker_ids() if broker_id not in responses]:
@@ -415,7 +420,7 @@ def _request_all_brokers(
 
 
 def _retry(client: Client, ask: Callable[[], AnyResponse]) -> AnyResponse:
-    """The first final response, retrying over lost connections and brokers that are starting."""
+    """The first final response. Lost connections and retriable errors are retried."""
     deadline = time.monotonic() + client.timeout_s
     while True:
         try:
@@ -429,5 +434,5 @@ def _retry(client: Client, ask: Callable[[], AnyResponse]) -> AnyResponse:
 
 
 def _pattern_of(text: str) -> str:
-    """A regular expression for the text that Python and RE2 interpret alike."""
+    """A regular expression for the text that means the same in Python and RE2."""
     return "".join(each if each.isalnum() or each in "-_:%" else f"[{each}]" for each in text)

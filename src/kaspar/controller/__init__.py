@@ -3,8 +3,8 @@
 - `events`: the events and their replies; `decision`: the steps that carry a decision out
 - `controller`: the pure core, with the decisions about
     - `topics`, with `placement` and `assignments`; `configs`; `features`; `producer_ids`; `acls`
-    - `brokers` that come and go; `leaders` and `in_sync` replicas; `reassignment`; `replica_logs`
-    - `elections`: the rules that every change of a partition obeys
+    - `brokers` that start and stop; `leaders` and `in_sync` replicas; `reassignment`; `replica_logs`
+    - `elections`: the rules for every change of a partition
 - `shell`: runs the controller over a store and publishes images; `fence`: its hold on the store
 - `channel`: how the parts of a broker reach the controller; `registration`: brokers that are up
 """

@@ -1,4 +1,4 @@
-"""Decisions about ACLs: Kafka's AclControlManager, its rules, their order and its sentences."""
+"""Decisions about ACLs. The checks, their order and their messages are those of Kafka's AclControlManager."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from kaspar.controller.events import DONE, CreateAcls, DeleteAcls, DeletedAcls, 
 from kaspar.metadata.image import ClusterImage
 
 MAX_CHANGES: Final = 10_000
-"""Kafka's limit on what one request changes."""
+"""Kafka's limit on the number of ACLs that one request creates or deletes."""
 
 
 def create_acls(image: ClusterImage, event: CreateAcls) -> Decision[tuple[Outcome, ...]]:
@@ -37,7 +37,7 @@ def create_acls(image: ClusterImage, event: CreateAcls) -> Decision[tuple[Outcom
 
 
 def delete_acls(image: ClusterImage, event: DeleteAcls) -> Decision[tuple[DeletedAcls, ...]]:
-    """An ACL that several filters select is in the reply of each."""
+    """Delete the ACLs that match the filters. An ACL that matches several filters is in the reply to each of them."""
     removed: set[str] = set()
     replies = []
     for wanted in event.filters:

@@ -1,4 +1,4 @@
-"""Checks of replicas that were chosen by hand. The order of the checks and their sentences are Kafka's."""
+"""Checks of manual replica assignments. The order of the checks and their messages are Kafka's."""
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
@@ -6,7 +6,7 @@ from kaspar.metadata.image import ClusterImage
 
 
 def check_replicas(image: ClusterImage, replicas: tuple[int, ...], factor: int | None) -> tuple[BrokerId, ...]:
-    """The replicas of one partition. Brokers that are down may be among them, as long as they are registered."""
+    """The checked replicas of one partition. They may include brokers that are down but registered."""
     if not replicas:
         raise _bad_assignment("includes an empty replica list.")
     previous: int | None = None

@@ -1,7 +1,7 @@
-"""Decisions about brokers: they register, die, shut down, and are forgotten.
+"""Decisions about brokers that register, die, shut down or are unregistered.
 
-Each takes one pass over the partitions, in which sets tell whom the change concerns. No index of partitions by broker
-is kept: at 200,000 partitions the pass takes less time than storing what a lost broker changes.
+Each decision makes one pass over all partitions and uses sets to find the affected ones. There is no index of
+partitions by broker: with 200,000 partitions the pass takes less time than storing the changes after a broker is lost.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,27 +16,27 @@ from kaspar.metadata.image import BrokerRegistration, ClusterImage, PartitionIma
 
 
 def brokers_seen(image: ClusterImage, event: BrokersSeen, rules: Rules) -> Decision[None]:
-    """Elect leaders where a leader is down or came back after a crash, and take brokers that are down or crashed out of
+    """Elect leaders where a leader is down or came back after a crash, and remove brokers that are down or crashed from
     the in-sync replicas (KIP-841, KIP-966).
 
-    A broker that was restarted between two looks, and had closed its logs in order, changes nothing. Kafka would have
-    fenced it while it was down, and so taken it out of the in-sync replicas. It may stay: it has every record that it
-    had acknowledged, and while it was away none was committed without it, for that takes a change of the in-sync
-    replicas. So a leader goes on in its epoch, too.
+    A broker that was restarted between two checks, and had closed its logs cleanly, changes nothing. Kafka would have
+    fenced it while it was down, and so removed it from the in-sync replicas. It may stay: it has every record that it
+    had acknowledged, and no record was committed without it meanwhile, because that requires a change of the in-sync
+    replicas. For the same reason a leader keeps its epoch.
     """
     crashed = frozenset(broker_id for broker_id, broker in event.brokers.items() if _has_crashed(image, broker))
     stopping = frozenset(each for each in image.shutting_down if _is_same(image.brokers, event.brokers, each))
     draft = Draft(image)
     _elect(draft, image, rules, Electorate(event.brokers, stopping, crashed))
     if event.brokers != image.brokers:
-        # Last, so that after a crash half-way the elections are held again: an epoch too many does no harm.
+        # Last, so that the elections are repeated after a crash in between: an extra leader epoch does no harm.
         draft.put_brokers(event.brokers)
     return draft.decide(None)
 
 
 def _has_crashed(image: ClusterImage, broker: BrokerRegistration) -> bool:
-    """Whether the broker may have lost records since it was last seen, in its last start or in one that was missed. Of
-    one that is not known, or was unregistered since, all starts count.
+    """Whether the broker may have lost records since it was last seen: its last start, or one that the controller
+    missed, followed a crash. For a broker that is unknown, or was unregistered since, all starts count.
     """
     broker_id = broker.broker_id
     if broker.epoch == image.broker_epochs.get(broker_id):
@@ -45,7 +45,9 @@ def _has_crashed(image: ClusterImage, broker: BrokerRegistration) -> bool:
 
 
 def fence_brokers(image: ClusterImage, event: FenceBrokers, rules: Rules) -> Decision[None]:
-    """Their registrations go first: should this controller end half-way, its successor sees that they are down."""
+    """Remove the brokers' registrations first: if this controller crashes in between, the next one sees that they are
+    down.
+    """
     fenced = [
         broker
         for broker_id, epoch in dict(event.brokers).items()
@@ -63,8 +65,8 @@ def fence_brokers(image: ClusterImage, event: FenceBrokers, rules: Rules) -> Dec
 def controlled_shutdown(
     image: ClusterImage, event: ControlledShutdown, rules: Rules
 ) -> Decision[tuple[TopicPartition, ...]]:
-    """Leadership moves to other in-sync replicas, and the broker leaves the in-sync replicas where others remain. Where
-    none does, it leads until it stops: unlike Kafka's, clients are served as long as it is possible.
+    """Move leadership to other in-sync replicas, and remove the broker from the in-sync replicas where others remain.
+    Where none remains, it leads until it stops: unlike in Kafka, clients are served as long as possible.
     """
     check_broker_epoch(image, event.broker_id, event.broker_epoch)
     draft = Draft(image)
@@ -83,7 +85,9 @@ def controlled_shutdown(
 
 
 def unregister_broker(image: ClusterImage, event: UnregisterBroker) -> Decision[None]:
-    """Nothing waits for it any more. Partitions keep it among their replicas until they are reassigned."""
+    """Forget a broker, and no longer wait until it has removed logs. Partitions keep it as a replica until they are
+    reassigned.
+    """
     broker_id = event.broker_id
     if broker_id in image.brokers:
         raise Refused(
@@ -105,7 +109,7 @@ def unregister_broker(image: ClusterImage, event: UnregisterBroker) -> Decision[
 
 
 def directories_failed(image: ClusterImage, event: DirectoriesFailed, rules: Rules) -> Decision[None]:
-    """Others lead what the broker has there. A broker without any directory ends by itself."""
+    """Elect other leaders for the partitions in the failed directories. A broker without any directory stops itself."""
     check_broker_epoch(image, event.broker_id, event.broker_epoch)
     broker = image.brokers[event.broker_id]
     remaining = tuple(each for each in broker.log_dirs if each not in event.directories)
@@ -113,7 +117,7 @@ def directories_failed(image: ClusterImage, event: DirectoriesFailed, rules: Rul
     if remaining and remaining != broker.log_dirs:
         changed = replace(broker, log_dirs=remaining)
         _elect(draft, image, rules, Electorate({**image.brokers, event.broker_id: changed}, image.shutting_down))
-        draft.put_registration(changed)  # last, so that after a crash half-way the rest is done when it is asked again
+        draft.put_registration(changed)  # last, so that a retry after a crash in between completes the elections
     return draft.decide(None)
 
 
@@ -124,7 +128,7 @@ def check_broker_epoch(image: ClusterImage, broker_id: BrokerId, epoch: int) -> 
 
 
 def elect_leaderless(draft: Draft, rules: Rules) -> None:
-    """Try again where there is no leader, or one without its log directory: a setting may allow another now."""
+    """Repeat the election where there is no leader, or one without its log directory: changed settings may allow it."""
     image = draft.image()
     electorate = Electorate.of(image)
     _elect_where(draft, image, rules, electorate, electorate.lacks_leader)
@@ -146,7 +150,7 @@ def _elect(draft: Draft, image: ClusterImage, rules: Rules, electorate: Electora
         if crashed and not (crashed.isdisjoint(isr) and crashed.isdisjoint(partition.elr)):
             return True
         if relocated and not electorate.can_lead(partition, partition.leader):
-            return True  # its directory is away, and one that is back may take over
+            return True  # the leader's log directory is missing, and another replica may have come back
         if relocated.isdisjoint(isr):
             return False
         return not all(electorate.can_lead(partition, each) for each in isr)

@@ -1,7 +1,7 @@
-"""How the parts of a broker reach the controller, whichever broker runs it.
+"""How the parts of a broker reach the controller, on whichever broker it runs.
 
-The channel exists as long as the broker; a controller behind it may not. Then every event is refused with
-NOT_CONTROLLER, which clients retry.
+The channel exists as long as the broker. While it has no controller, every event is refused with NOT_CONTROLLER, which
+clients retry.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ log = get_log(__name__)
 R = TypeVar("R")
 
 FOLLOW_WITHIN_S: Final = 30.0
-"""How long a reply waits for this broker to carry out the change: longer than that, most clients have given up."""
+"""How long a reply waits until this broker has applied the change: after that time most clients have given up."""
 ELECTED_WITHIN_S: Final = 5.0
-"""How long an event waits for a controller, once there has been one: an election takes less than a second."""
+"""How long an event waits for the next controller after the last one has gone: an election takes less than a second."""
 
 
 class ControllerChannel(Protocol):
     async def submit(self, event: ControllerEvent[R]) -> R:
-        """The reply, once its change is committed and this broker has followed it: a topic that was just created can
-        be written to. Raises Refused. Not to be awaited by a listener of images, which it would wait for.
+        """The reply, once its change is committed and this broker has applied it: a topic that was just created can
+        be written to. Raises Refused. Must not be awaited by a listener of images, because it waits for all listeners.
         """
         ...
 
     async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
-        """The reply as soon as its change is committed. This broker may not have the image yet that shows it."""
+        """The reply as soon as its change is committed. This broker's image may not show the change yet."""
         ...
 
 
@@ -41,14 +41,14 @@ class ReachableController(Protocol):
 
     @property
     def interrupted(self) -> str | None:
-        """Why nothing can be changed now, as a sentence. For any thread."""
+        """Why nothing can be changed now, as a sentence. Safe from any thread."""
         ...
 
     async def commit(self, event: ControllerEvent[R]) -> Committed[R]: ...
 
 
 class Channel:
-    """The channel of a broker. For the event loop's thread."""
+    """The channel of a broker. Used in the event loop's thread only."""
 
     def __init__(self, images: FollowedImage, *, follow_within_s: float = FOLLOW_WITHIN_S) -> None:
         self._images = images
@@ -64,19 +64,19 @@ class Channel:
         self._connected.set()
 
     def disconnect(self) -> None:
-        """The controller is gone. The next one is not known yet."""
+        """Called when the controller has gone and the next one is not known yet."""
         self._controller = None
         self._connected.clear()
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be changed in the cluster now, as a sentence. For any thread."""
+        """Why nothing can be changed in the cluster now, as a sentence. Safe from any thread."""
         controller = self._controller
         return "No controller is known." if controller is None else controller.interrupted
 
     async def submit(self, event: ControllerEvent[R]) -> R:
         reply, version = await self.commit(event)
-        # Also where nothing was changed: who hears that a topic exists already may write to it, too.
+        # Also if nothing was changed: a client that learns that a topic already exists may write to it at once.
         if not await self._images.followed(version, within_s=self._follow_within_s):
             log.warning("a change is committed but not applied here yet", change=type(event).__name__)
         return reply

@@ -1,4 +1,4 @@
-"""Decisions about client quotas. Rules, codes and sentences are those of Kafka's ClientQuotaControlManager."""
+"""Decisions about client quotas. Rules, error codes and messages are those of Kafka's ClientQuotaControlManager."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _ORDER: Final = MappingProxyType({CLIENT_ID: 0, USER: 1, IP: 2})
 
 
 class _Range(NamedTuple):
-    """Of the values of a quota: the largest, and the name of their type, if they are whole numbers."""
+    """The largest value of a quota that takes whole numbers, and the name of its type in error messages."""
 
     highest: float
     kind: str
@@ -47,7 +47,7 @@ _OF_ADDRESSES: Final[Mapping[str, _Range | None]] = MappingProxyType({CONNECTION
 
 
 def alter_client_quotas(image: ClusterImage, event: AlterClientQuotas) -> Decision[tuple[QuotaOutcome, ...]]:
-    """Of an entity that is named twice the first alteration is carried out, and the outcome is that of the second."""
+    """Alter quotas. If an entity is named twice, the first alteration is applied, and the outcome is the second's."""
     draft = Draft(image)
     outcomes: dict[tuple[tuple[str, str | None], ...], Outcome] = {}
     for alteration in event.alterations:
@@ -66,8 +66,8 @@ def alter_client_quotas(image: ClusterImage, event: AlterClientQuotas) -> Decisi
 
 
 def _sorted(entity: tuple[tuple[str, str | None], ...]) -> tuple[tuple[str, str | None], ...]:
-    """An entity is a mapping: of a type that is named twice the last name counts, and the order says nothing. In
-    responses it is that of Kafka's hash table.
+    """The entity's parts in the order of responses, which is that of Kafka's hash map. An entity is a mapping: if a
+    type is named twice, the last name counts, and the order in the request has no meaning.
     """
     return tuple(sorted(dict(entity).items(), key=lambda part: (_ORDER.get(part[0], len(_ORDER)), part[0])))
 
@@ -112,7 +112,7 @@ def _is_address(text: str) -> bool:
 
 
 def _altered(draft: Draft, entity: QuotaEntity, alteration: QuotaAlteration) -> dict[str, float]:
-    """The entity's quotas after the alteration, all of it or nothing."""
+    """The entity's quotas after the alteration. Raises Refused if any part of it is invalid."""
     known = _OF_CLIENTS if entity.ip is None else _OF_ADDRESSES
     limits = dict(draft.quotas(entity))
     for key, value in alteration.operations:
@@ -127,7 +127,7 @@ def _altered(draft: Draft, entity: QuotaEntity, alteration: QuotaAlteration) -> 
 def _check(known: Mapping[str, _Range | None], key: str, value: float) -> None:
     if key not in known:
         raise _invalid(f"Invalid configuration key {key}")
-    if not value > 0:  # neither is NaN
+    if not value > 0:  # also refuses NaN
         raise _invalid(f"Quota {key} must be greater than 0")
     limits = known[key]
     if limits is None:

@@ -1,8 +1,8 @@
 """Decisions about settings: of topics, brokers, groups and client-metrics subscriptions.
 
-Two settings decide about leaders (elections.py). When min.insync.replicas changes, the eligible leader replicas are
-forgotten, before the new value is stored: leaders commit by it as soon as they hear of it. When unclean elections are
-allowed, they are held at once where a partition has no leader.
+Two settings affect elections (elections.py). When min.insync.replicas changes, the eligible leader replicas are
+cleared before the new value is stored, because leaders commit by the new value as soon as they learn it. When unclean
+elections are allowed, partitions without a leader get one at once.
 """
 
 from collections import Counter
@@ -56,7 +56,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigDecisions:
-    """What decisions about settings need beyond the image. A broker's own settings are checked by that broker alone."""
+    """What decisions about settings need beyond the image. A broker's own settings are checked only by that broker."""
 
     broker_id: BrokerId
     settings: BrokerSettings
@@ -167,7 +167,7 @@ def _forget_eligible(draft: Draft, change: ConfigChange) -> None:
 
 
 def _check_form(change: ConfigChange) -> None:
-    """What can be wrong whatever the resource is."""
+    """The checks that do not depend on the kind of resource."""
     names = [step.name for step in change.operations]
     if len(set(names)) < len(names):
         raise _invalid("Error due to duplicate config keys")
@@ -187,7 +187,7 @@ def _with_step(configs: dict[str, str], kind: int, step: ConfigOperation) -> dic
     except InvalidSetting as problem:
         sentence = str(problem)
     if kind == ResourceType.BROKER:
-        # Kafka checks these on the broker, in words of its own.
+        # Kafka checks these on the broker, with other messages.
         known = step.name in BrokerConfig.declared
         not_allowed = f"Config value {operation.name.lower()} is not allowed for config key: {step.name}"
         sentence = not_allowed if known else f"Unknown config name: {step.name}"

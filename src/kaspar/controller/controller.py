@@ -1,7 +1,7 @@
 """The controller as a pure core: an image and an event in, a decision out. It has no await, clock, file or socket.
 
-It is the only one that decides about topics, partitions, settings, features and producer ids. What it needs beyond the
-image (the settings of its broker, a source of randomness, new ids) is given to its constructor.
+Nothing else decides about topics, partitions, settings, features and producer ids. What it needs beyond the image (the
+settings of its broker, a source of randomness, new ids) is passed to its constructor.
 """
 
 import random
@@ -55,7 +55,7 @@ R = TypeVar("R")
 
 
 class Controller:
-    """Decides. `settings` are the static ones of this broker; the dynamic ones come with the image."""
+    """Decides about events. `settings` are this broker's static settings; the dynamic ones are in the image."""
 
     def __init__(
         self,
@@ -70,7 +70,9 @@ class Controller:
         self._new_topic_id = new_topic_id
 
     def decide(self, image: ClusterImage, event: ControllerEvent[R]) -> Decision[R]:
-        """Raises Refused if the event as a whole is refused; otherwise the reply has the outcome of each entry."""
+        """Decide about an event. The reply has the outcome of each entry. Raises Refused if the event as a whole is
+        refused.
+        """
         return self._decide(image, cast(Event, event))
 
     def _decide(self, image: ClusterImage, event: Event) -> Decision[Any]:
@@ -128,7 +130,7 @@ class Controller:
                 assert_never(event)
 
     def settings(self, image: ClusterImage) -> BrokerSettings:
-        """This broker's settings under the image's dynamic ones."""
+        """This broker's static settings, overridden by the dynamic ones in the image."""
         default, own = image.cluster_broker_config, image.broker_config(self.broker_id)
         if default != self._settings.dynamic_default or own != self._settings.dynamic_broker:
             self._settings = self._settings.with_dynamic(default=default, broker=own)

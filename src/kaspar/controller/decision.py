@@ -1,7 +1,7 @@
 """A decision of the controller: the steps that carry it out and the reply.
 
 A step is one transaction of the store and the image after it. A decision that is too large for one transaction has
-several; each leaves the cluster in a consistent state, so a crash between two of them needs no repair.
+several steps; each leaves the cluster in a consistent state, so a crash between two steps needs no repair.
 """
 
 import uuid
@@ -43,8 +43,8 @@ _MAX_STEP_BYTES = MAX_TRANSACTION_BYTES - _ROOM_FOR_FENCE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`changed_topics` are those of which brokers have something to carry out, `deleted_topics` those that the step
-    deletes.
+    """One transaction and the image after it. `changed_topics` are the topics with changes that brokers have to apply,
+    `deleted_topics` those that the step deletes.
     """
 
     operations: tuple[Operation, ...]
@@ -60,9 +60,9 @@ class Decision(Generic[T]):
 
 
 class Draft:
-    """The image as a decision changes it, entry by entry, and the operations that go with it.
+    """The image as a decision changes it, entry by entry, and the store operations for these changes.
 
-    What one method call changes is stored in one transaction, except where it says otherwise.
+    The changes of one method call are stored in one transaction, unless its docstring says otherwise.
     """
 
     def __init__(self, image: ClusterImage) -> None:
@@ -84,7 +84,7 @@ class Draft:
         return image.with_topics(self._topics) if self._topics else image
 
     def put_topic(self, topic: TopicImage) -> None:
-        """Create or change a topic. Raises Refused if that cannot be stored in one transaction."""
+        """Create or change a topic. Raises Refused if the change does not fit into one transaction."""
         self._add(topic_nodes.topic_change(self.topic(topic.name), topic))
         self._topics[topic.name] = topic
         self._changed.add(topic.name)
@@ -92,9 +92,9 @@ class Draft:
     def put_partitions(
         self, topic: TopicImage, partitions: tuple[PartitionImage, ...], *, only_places: bool = False
     ) -> None:
-        """Change partitions of a topic, in as many transactions as it takes: a giant topic's new leaders may be too
-        much for one. With `only_places` only the directories of its logs change, which the brokers have reported and
-        need not hear of.
+        """Change partitions of a topic, in several transactions if necessary: the new leaders of a very large topic may
+        not fit into one. `only_places`: only the directories of the logs change, which brokers need not be told because
+        they reported them.
         """
         changed = replace(topic, partitions=partitions, former_brokers=_former_brokers(topic, partitions))
         changes = topic_nodes.partition_changes(topic, changed)
@@ -128,7 +128,7 @@ class Draft:
         self._others["deleted_topics"] = deleted
 
     def put_configs(self, field: str, resource: str, configs: Configs) -> None:
-        """`field` is one of the image's: broker_configs, group_configs, client_metrics_configs."""
+        """Set a resource's settings. `field` of the image: broker_configs, group_configs, client_metrics_configs."""
         all_configs: dict[str, Configs] = dict(self._other(field))
         self._add(
             config_nodes.config_change(config_nodes.CONFIG_FOLDERS[field], resource, all_configs.get(resource), configs)
@@ -143,7 +143,7 @@ class Draft:
         return found
 
     def put_scram(self, user: str, credentials: Mapping[str, ScramCredential]) -> None:
-        """The credentials of a user, by mechanism; none removes the user."""
+        """Set the credentials of a user, by mechanism. An empty mapping removes the user."""
         everybody: dict[str, Mapping[str, ScramCredential]] = dict(self._other("scram_credentials"))
         self._add(credential_nodes.scram_change(user, everybody.get(user, {}), credentials))
         everybody[user] = dict(credentials)
@@ -181,7 +181,7 @@ class Draft:
     def put_brokers(
         self, brokers: Mapping[BrokerId, BrokerRegistration], *, fenced: Iterable[BrokerRegistration] = ()
     ) -> None:
-        """The brokers that are up now. The registrations of the `fenced` are deleted."""
+        """Set the brokers that are up now, and delete the registrations of the `fenced` ones."""
         epochs: dict[BrokerId, int] = dict(self._other("broker_epochs"))
         incarnations: dict[BrokerId, int] = dict(self._other("broker_incarnations"))
         for broker_id, broker in brokers.items():
@@ -193,13 +193,13 @@ class Draft:
         self._others.update(brokers=dict(brokers), shutting_down=frozenset(still))
 
     def put_registration(self, broker: BrokerRegistration) -> None:
-        """Of a broker that is up, and can do less than it said."""
+        """Change the registration of a broker that is up: it has fewer log directories than it registered with."""
         brokers: Mapping[BrokerId, BrokerRegistration] = self._other("brokers")
         self._add([broker_nodes.registration_change(broker)])
         self._others["brokers"] = {**brokers, broker.broker_id: broker}
 
     def forget_broker(self, broker_id: BrokerId) -> None:
-        """It is not registered any more."""
+        """Remove a broker's epoch and incarnation: it is no longer registered."""
         epochs: dict[BrokerId, int] = dict(self._other("broker_epochs"))
         incarnations: dict[BrokerId, int] = dict(self._other("broker_incarnations"))
         del epochs[broker_id]
@@ -226,7 +226,9 @@ class Draft:
         self._others.update(features=dict(levels), features_epoch=epoch)
 
     def put_acls(self, added: Mapping[str, Acl], removed: Iterable[str]) -> None:
-        """In as many transactions as it takes: each ACL is a change of its own, and there may be thousands."""
+        """Add and remove ACLs, in several transactions if necessary: each ACL is a separate change, and there may be
+        thousands.
+        """
         gone = frozenset(removed)
         buckets = {acl_nodes.acl_bucket(acl_id) for acl_id in (*added, *gone)}
         before: dict[str, dict[str, Acl]] = {bucket: {} for bucket in buckets}
@@ -243,7 +245,7 @@ class Draft:
         for bucket in sorted(buckets):
             operations = acl_nodes.acls_change(bucket, before[bucket], after[bucket])
             self._add(operations, advice="Use fewer ACLs, with prefixes.")
-            if self._others.get("acls") is not changed:  # at first, and once that is sealed
+            if self._others.get("acls") is not changed:  # in the first bucket, and after _add has sealed a step
                 changed = dict(self._other("acls"))
                 self._others["acls"] = changed
             for acl_id in before[bucket].keys() - after[bucket].keys():
@@ -285,14 +287,14 @@ class Draft:
 
 
 class PartitionEdits:
-    """Changes of single partitions, gathered: a topic is stored once, however many of its partitions change."""
+    """Collects changes of single partitions, so that a topic is stored once however many of its partitions change."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._edited: dict[str, tuple[TopicImage, list[PartitionImage]]] = {}
 
     def partition(self, topic: TopicImage, number: int) -> PartitionImage:
-        """As it was edited so far."""
+        """The partition with the edits so far."""
         edited = self._edited.get(topic.name)
         return topic.partitions[number] if edited is None else edited[1][number]
 
@@ -318,7 +320,7 @@ def _former_brokers(topic: TopicImage, partitions: tuple[PartitionImage, ...]) -
 
 
 def _how_many_fit(operations: Sequence[Operation]) -> int:
-    """How many of them, from the first on, one transaction holds: at least one."""
+    """How many of the operations, from the first on, fit into one transaction; at least one."""
     size = 0
     for number, operation in enumerate(operations):
         size += size_of(operation)

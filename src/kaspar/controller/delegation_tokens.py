@@ -1,4 +1,4 @@
-"""Decisions about delegation tokens: what brokers have checked is stored, and what has expired is removed."""
+"""Decisions about delegation tokens: tokens that a broker has checked are stored, and expired ones are removed."""
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.controller.decision import Decision, Draft
@@ -7,7 +7,7 @@ from kaspar.metadata.image import ClusterImage
 
 
 def put_delegation_token(image: ClusterImage, event: PutDelegationToken) -> Decision[None]:
-    """Refused (DELEGATION_TOKEN_NOT_FOUND) if a token that is to be changed is not there any more."""
+    """Store a token. Raises Refused (DELEGATION_TOKEN_NOT_FOUND) if a token to be changed no longer exists."""
     draft = Draft(image)
     if event.is_new:
         for token in image.delegation_tokens.values():

@@ -1,18 +1,19 @@
 """Who leads a partition, and which replicas are in sync or eligible: the rules of KIP-966 (PartitionChangeBuilder).
 
-Every change of a partition ends in `settled`: it completes a reassignment that is due, keeps the eligible leader
-replicas, elects a leader and counts the epochs. So all events obey the same rules:
+Every change of a partition ends in `settled`: it completes a reassignment that is due, maintains the eligible leader
+replicas, elects a leader and advances the epochs. So all events follow the same rules:
 
-- The leader comes from the in-sync replicas: the current one if it may go on, else the first in the order of replicas.
-  If there is none, from the eligible leader replicas; then the last known leader; then, if that is allowed, any replica
-  that is up, though records may be lost (unclean).
-- A replica that crashed since the controller last saw it may lack the end of its log. It comes after all others, and
-  leaves the in-sync and eligible replicas, unless it is the last: then it leads in a new epoch.
-- A replica that leaves the in-sync replicas while these are fewer than min.insync.replicas stays eligible: nothing is
-  committed until they are enough again, so it lacks no committed record. Then it is forgotten.
-- Without the feature (`eligible.leader.replicas.version` 0) the last in-sync replicas stay in sync also while they are
+- The leader is one of the in-sync replicas: the current leader if possible, else the first in the order of replicas.
+  If there is none, it is an eligible leader replica; then the last known leader; then, if that is allowed, any replica
+  that is up, although records may be lost (unclean).
+- A replica that crashed since the controller last saw it may lack the end of its log. It is elected after all others,
+  and leaves the in-sync and eligible replicas, unless it is the last: then it leads in a new epoch.
+- A replica that leaves the in-sync replicas while there are fewer than min.insync.replicas stays eligible: nothing is
+  committed until there are enough again, so it lacks no committed record. Then the eligible replicas are cleared.
+- Without the feature (`eligible.leader.replicas.version` 0) the last in-sync replicas stay in sync even while they are
   down.
-- The leader epoch grows with every leader, and when replicas leave the partition; the partition epoch always.
+- The leader epoch increases with every new leader, and when replicas leave the partition. The partition epoch increases
+  with every change.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -36,7 +37,7 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What a topic's settings say about elections. `tracks_elr`: the cluster has the feature."""
+    """The settings of a topic that affect elections. `tracks_elr`: eligible leader replicas are on in the cluster."""
 
     min_insync_replicas: int
     allows_unclean: bool
@@ -44,14 +45,14 @@ class TopicRules:
 
     def has_enough(self, partition: PartitionImage) -> bool:
         """Whether the leader can commit records (KIP-966): a partition with fewer replicas than min.insync.replicas
-        needs all of them. Leaders count in the same way (replication/partition.py).
+        needs all of them. Leaders apply the same rule (replication/partition.py).
         """
         return len(partition.isr) >= min(self.min_insync_replicas, len(partition.replicas))
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of all topics: their own settings, else those of the controller's broker."""
+    """The rules for all topics: a topic's own settings, or else those of the controller's broker."""
 
     config: BrokerConfig
     tracks_elr: bool
@@ -77,7 +78,7 @@ def _is_true(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Electorate:
-    """The brokers that are up, and what speaks against electing some of them: they are about to stop, `crashed` since
+    """The brokers that are up, and the reasons against electing some of them: they are `shutting_down`, `crashed` since
     they were last seen, or have lost the log in question (`logless`).
     """
 
@@ -91,7 +92,7 @@ class Electorate:
         return cls(image.brokers, image.shutting_down)
 
     def can_lead(self, partition: PartitionImage, broker_id: BrokerId) -> bool:
-        """Whether the broker is up to stay, and can use the directory that has the log."""
+        """Whether the broker is up, is not shutting down, and can use the directory that has the log."""
         return broker_id not in self.shutting_down and self.can_serve(partition, broker_id)
 
     def can_serve(self, partition: PartitionImage, broker_id: BrokerId) -> bool:
@@ -105,32 +106,33 @@ class Electorate:
         return directory is None or directory in broker.log_dirs
 
     def lacks_leader(self, partition: PartitionImage) -> bool:
-        """Whether there is no leader, or one that is up without the directory that has its log."""
+        """Whether there is no leader, or the leader is up but cannot use the directory that has its log."""
         leader = partition.leader
         return leader == NO_LEADER or (leader in self.brokers and not self.can_serve(partition, leader))
 
     def is_sound(self, partition: PartitionImage, broker_id: BrokerId) -> bool:
-        """Whether the broker can lead, and still has every record that it had."""
+        """Whether the broker can lead, and has not lost any records."""
         has_all = broker_id not in self.crashed and broker_id not in self.logless
         return has_all and self.can_lead(partition, broker_id)
 
 
 def remaining_in_sync(partition: PartitionImage, rules: TopicRules, electorate: Electorate) -> tuple[BrokerId, ...]:
-    """The in-sync replicas that are sound. If none is, those that must not be given up."""
+    """The in-sync replicas that are sound. If there are none, those that must stay in sync nevertheless."""
     isr = tuple(replica for replica in partition.isr if electorate.is_sound(partition, replica))
     if isr or not partition.isr:
         return isr
     if rules.tracks_elr and any(electorate.is_sound(partition, replica) for replica in partition.elr):
-        return ()  # one of those is elected
+        return ()  # an eligible replica is elected
     intact = _without(partition.isr, electorate.crashed | electorate.logless)
     if partition.leader in intact and partition.leader in electorate.brokers:
-        # About to stop, or the log's directory is away: nobody can take over, so it leads as long as it is up. In the
-        # latter case it serves nobody, and another is elected if an unclean election is allowed (`_with_leader`).
+        # The leader is shutting down, or its log directory is missing. No other replica can take over, so it leads as
+        # long as it is up. Without the directory it cannot serve requests, and another replica is elected if an unclean
+        # election is allowed (`_with_leader`).
         return (partition.leader,)
     if rules.tracks_elr:
         return ()
     if intact:
-        # All are down. Nothing was committed without any of them, so each can lead when it is back.
+        # All are down. No record was committed without any of them, so each of them can lead when it is back.
         return intact
     crashed = _without(partition.isr, electorate.logless)
     return (partition.leader,) if partition.leader in crashed else crashed[:1]
@@ -143,14 +145,14 @@ def settled(
     electorate: Electorate,
     election: Election = Election.IN_SYNC,
 ) -> PartitionImage:
-    """The partition with the replicas and in-sync replicas of `wanted`, a leader, and its epochs counted from `old`.
-    `old` itself if nothing changes.
+    """The partition with the replicas and in-sync replicas of `wanted`, a leader, and the epochs of `old` increased as
+    needed. `old` itself if nothing changes.
     """
     wanted = _reassigned(wanted)
     wanted = _with_eligible(old, wanted, rules, electorate)
     wanted = _with_leader(old, wanted, rules, electorate, election)
     is_new_term = wanted.leader != old.leader or (
-        # It may have lost the end of its log, and would give the lost offsets to other records in the same epoch.
+        # The leader may have lost the end of its log, and must not reuse the lost offsets in the same epoch.
         wanted.leader != NO_LEADER and (wanted.leader in electorate.crashed or wanted.leader in electorate.logless)
     )
     if is_new_term or (wanted.replicas != old.replicas and not set(old.replicas) <= set(wanted.replicas)):
@@ -161,7 +163,7 @@ def settled(
 
 
 def _reassigned(partition: PartitionImage) -> PartitionImage:
-    """A reassignment is done when all wanted replicas are in sync (PartitionReassignmentReplicas)."""
+    """Complete a reassignment if all its target replicas are in sync (PartitionReassignmentReplicas)."""
     if not partition.is_reassigning:
         return partition
     target = partition.target_replicas
@@ -177,7 +179,8 @@ def _with_eligible(
     if not rules.tracks_elr:
         if not wanted.elr and not wanted.last_known_elr:
             return wanted
-        # Left from when the feature was on: without a leader nothing was committed, so they are in sync.
+        # The eligible replicas remain from when the feature was on. Nothing is committed without a leader, so they are
+        # in sync.
         isr = wanted.isr or _only(wanted.elr, wanted.replicas)
         return wanted._replace(isr=isr, elr=(), last_known_elr=())
     if rules.has_enough(wanted):
@@ -223,7 +226,7 @@ def _clean_leader(old: PartitionImage, wanted: PartitionImage, electorate: Elect
             return replica
     if old.leader in wanted.isr and old.leader in electorate.brokers:
         return old.leader
-    # Those that are left crashed: one stayed in sync because it is the last, or was the last that led.
+    # The remaining candidates have crashed: the last in-sync replica, or the last known leader.
     last = _without(wanted.isr if pool else wanted.last_known_elr, electorate.logless)
     return next((replica for replica in last if electorate.can_lead(wanted, replica)), NO_LEADER)
 

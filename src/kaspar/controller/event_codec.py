@@ -1,7 +1,8 @@
 """Events of the controller and their replies as bytes, for brokers that reach it over the wire.
 
-An event is known by the name of its class, and its reply has the type that the class declares (`ControllerEvent[R]`),
-so a new event needs nothing here. Both sides check what they read against the declared types.
+An event is identified by the name of its class, and its reply has the type that the class declares
+(`ControllerEvent[R]`), so a new event needs no change here. Both sides validate what they read against the declared
+types.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from kaspar.controller.events import BrokersSeen, ControllerEvent, Event, FenceB
 R = TypeVar("R")
 
 _OF_THE_CONTROLLER_ITSELF = (BrokersSeen, FenceBrokers)
-"""Who is up is read from the store, and noticed by the controller: nobody else says so."""
+"""The controller itself finds out which brokers are up, from the store; other brokers do not send these events."""
 _EVENTS: Mapping[str, type[ControllerEvent[Any]]] = MappingProxyType(
     {each.__name__: each for each in get_args(Event) if each not in _OF_THE_CONTROLLER_ITSELF}
 )
@@ -27,7 +28,7 @@ def encode_event(event: ControllerEvent[Any]) -> tuple[str, bytes]:
 
 
 def decode_event(name: str, encoded: bytes) -> ControllerEvent[Any]:
-    """Raises Refused for an event that this release does not know."""
+    """Decode an event. Raises Refused if this release does not know it."""
     kind = _EVENTS.get(name)
     if kind is None:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"Unknown controller event {name}.")

@@ -1,7 +1,8 @@
-"""The events that wait for the controller, in the order in which they came, the urgent ones first.
+"""The events that wait for the controller, in the order of arrival, urgent ones first.
 
-While a broker is dead, its partitions have no leader. So fences, and looks at which brokers are up, do not wait behind
-the events of clients. There are few of them, as many as brokers at most, and they always find room.
+While a broker is dead, its partitions have no leader. So events that fence brokers or check which brokers are up do not
+wait behind the events of clients. There are at most as many of them as brokers, and the queue's limit does not apply to
+them.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ E = TypeVar("E")
 
 class EventQueue(Generic[E]):
     def __init__(self, most: int) -> None:
-        """`most` events that are not urgent."""
+        """`most`: the limit on events that are not urgent."""
         self._events: asyncio.PriorityQueue[tuple[bool, int, E]] = asyncio.PriorityQueue()
         self._order = count()
         self._room = asyncio.Semaphore(most)

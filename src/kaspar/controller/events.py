@@ -1,6 +1,6 @@
 """The events that a controller decides about, and its replies. One bad entry in a request never fails the others.
 
-Events and replies are plain frozen data that msgspec can encode: a broker that does not run the controller sends them.
+Events and replies are plain frozen data that msgspec can encode, because other brokers send events over the wire.
 """
 
 import uuid
@@ -37,7 +37,7 @@ class ResourceType(IntEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How one entry of a request ended."""
+    """The result of one entry of a request."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -54,7 +54,9 @@ UNKNOWN_ID = Outcome(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this
 
 
 class NewTopic(msgspec.Struct, frozen=True):
-    """-1 asks for the default. `assignments` are (partition, replicas) pairs, as they were sent: maybe wrong."""
+    """A topic to create. -1 stands for the default. `assignments` are (partition, replicas) pairs as received, not yet
+    checked.
+    """
 
     name: str
     num_partitions: int = -1
@@ -78,7 +80,7 @@ class CreateTopics(ControllerEvent[tuple[CreatedTopic, ...]], frozen=True):
 
 
 class TopicReference(msgspec.Struct, frozen=True):
-    """By name or by id."""
+    """A topic, identified by its name or its id."""
 
     name: str | None = None
     topic_id: uuid.UUID = ZERO_UUID
@@ -95,7 +97,9 @@ class DeleteTopics(ControllerEvent[tuple[TopicDeletion, ...]], frozen=True):
 
 
 class MorePartitions(msgspec.Struct, frozen=True):
-    """`count` is wanted in all. `assignments` are the replicas of the new ones; None leaves them to the controller."""
+    """`count` is the new total. `assignments` are the replicas of the new partitions; if None, the controller chooses
+    them.
+    """
 
     name: str
     count: int
@@ -113,7 +117,7 @@ class CreatePartitions(ControllerEvent[tuple[NamedOutcome, ...]], frozen=True):
 
 
 class ConfigResource(msgspec.Struct, frozen=True):
-    """`type` is an int, because a request may hold any."""
+    """`type` is an int, because a request may contain any number."""
 
     type: int
     name: str
@@ -130,7 +134,7 @@ class ConfigOperation(msgspec.Struct, frozen=True):
 
 
 class ConfigChange(msgspec.Struct, frozen=True):
-    """`replace` first drops what was set before, as the older AlterConfigs does."""
+    """Changes of one resource. `replace` first drops the existing settings, as the older AlterConfigs does."""
 
     resource: ConfigResource
     operations: tuple[ConfigOperation, ...]
@@ -143,8 +147,8 @@ class ResourceOutcome(msgspec.Struct, frozen=True):
 
 
 class AlterConfigs(ControllerEvent[tuple[ResourceOutcome, ...]], frozen=True):
-    """`received_by` is the broker that the request was sent to: as in Kafka, it takes settings of no other broker. None
-    stands for the controller's own.
+    """`received_by` is the broker that received the request: as in Kafka, it refuses the settings of other brokers.
+    None stands for the controller's own broker.
     """
 
     changes: tuple[ConfigChange, ...]
@@ -153,8 +157,8 @@ class AlterConfigs(ControllerEvent[tuple[ResourceOutcome, ...]], frozen=True):
 
 
 class QuotaAlteration(msgspec.Struct, frozen=True):
-    """`entity` has the parts of the entity as they were sent, maybe wrong: type and name, None for the default.
-    `operations` set a quota to a value, or remove it with None.
+    """`entity` has the parts of the entity as received, not yet checked: type and name, None for the default.
+    `operations` set a quota to a value, or remove it (None).
     """
 
     entity: tuple[tuple[str, str | None], ...]
@@ -167,14 +171,14 @@ class QuotaOutcome(msgspec.Struct, frozen=True):
 
 
 class AlterClientQuotas(ControllerEvent[tuple[QuotaOutcome, ...]], frozen=True):
-    """The reply has one outcome for each entity, however often it was named."""
+    """The reply has one outcome for each entity, even if it was named several times."""
 
     alterations: tuple[QuotaAlteration, ...]
     validate_only: bool = False
 
 
 class FeatureUpdate(msgspec.Struct, frozen=True):
-    """`upgrade_type` is an int, because a request may hold any."""
+    """`upgrade_type` is an int, because a request may contain any number."""
 
     name: str
     level: int
@@ -192,13 +196,13 @@ class UpdateFeatures(ControllerEvent[tuple[FeatureOutcome, ...]], frozen=True):
 
 
 class ScramDeletion(msgspec.Struct, frozen=True):
-    """`mechanism` is the code of the request, which may be any."""
+    """`mechanism` is the code in the request, which may be any number."""
 
     user: str
     mechanism: int
 
 
-@dataclass(frozen=True, slots=True)  # a Struct would show its secrets
+@dataclass(frozen=True, slots=True)  # the repr of a Struct would contain the secrets
 class ScramUpsertion:
     user: str
     mechanism: int
@@ -213,7 +217,7 @@ class AlterScramCredentials(ControllerEvent[tuple[NamedOutcome, ...]], frozen=Tr
 
 
 class PutDelegationToken(ControllerEvent[None], frozen=True):
-    """Store a new token, or one whose expiry has changed. A broker has checked who asks for it."""
+    """Store a new token, or one whose expiry has changed. The sending broker has checked the client's permission."""
 
     token: DelegationToken
     now_ms: int
@@ -240,16 +244,16 @@ class BrokersSeen(ControllerEvent[None], frozen=True):
 
 
 class FenceBrokers(ControllerEvent[None], frozen=True):
-    """These brokers (id, epoch) are dead, though their sessions with the store may not have ended yet. One that has
-    registered again since has another epoch, and is left alone.
+    """These brokers (id, epoch) are dead, although their sessions with the store may not have ended yet. A broker that
+    has registered again since has another epoch and is not fenced.
     """
 
     brokers: tuple[tuple[BrokerId, int], ...]
 
 
 class ControlledShutdown(ControllerEvent[tuple[TopicPartition, ...]], frozen=True):
-    """A broker is about to stop. The reply has the partitions that it still leads, because no other replica is in sync;
-    asked again later, it may have fewer.
+    """A broker is about to stop. The reply has the partitions that it still leads because no other replica is in sync.
+    If the event is repeated later, there may be fewer.
     """
 
     broker_id: BrokerId
@@ -257,7 +261,7 @@ class ControlledShutdown(ControllerEvent[tuple[TopicPartition, ...]], frozen=Tru
 
 
 class UnregisterBroker(ControllerEvent[None], frozen=True):
-    """A broker that is down does not come back, and is to be forgotten."""
+    """A broker that is down will not come back; remove it from the cluster."""
 
     broker_id: BrokerId
 
@@ -276,8 +280,8 @@ class PartitionOutcome(msgspec.Struct, frozen=True):
 
 
 class ElectLeaders(ControllerEvent[tuple[PartitionOutcome, ...]], frozen=True):
-    """`partitions` None stands for all; then the reply leaves out those that need no election. `election_type` is an
-    int, because a request may hold any.
+    """`partitions`: None stands for all; then the reply omits those that need no election. `election_type` is an int,
+    because a request may contain any number.
     """
 
     election_type: int
@@ -285,13 +289,13 @@ class ElectLeaders(ControllerEvent[tuple[PartitionOutcome, ...]], frozen=True):
 
 
 class RebalanceLeaders(ControllerEvent[bool], frozen=True):
-    """Leadership goes back to the preferred replicas, for a limited number of partitions. The reply says whether there
+    """Move leadership back to the preferred replicas, for a limited number of partitions. The reply is whether there
     may be more.
     """
 
 
 class Reassignment(msgspec.Struct, frozen=True):
-    """`replicas` are wanted, as they were sent: maybe wrong. None cancels the reassignment that is under way."""
+    """`replicas` are the target as received, not yet checked. None cancels the reassignment in progress."""
 
     topic: str
     partition: int
@@ -311,14 +315,14 @@ class LogsRemoved(ControllerEvent[None], frozen=True):
 
 
 class AssignDirectories(ControllerEvent[None], frozen=True):
-    """In which of its log directories a broker has the logs of these partitions: topic id, partition, directory id."""
+    """The log directories in which a broker has its logs of these partitions: topic id, partition, directory id."""
 
     broker_id: BrokerId
     directories: tuple[tuple[uuid.UUID, int, uuid.UUID], ...]
 
 
 class DirectoriesFailed(ControllerEvent[None], frozen=True):
-    """A broker cannot use these of its log directories any more (KIP-858)."""
+    """A broker can no longer use these log directories (KIP-858)."""
 
     broker_id: BrokerId
     broker_epoch: int
@@ -326,8 +330,8 @@ class DirectoriesFailed(ControllerEvent[None], frozen=True):
 
 
 class LogsLost(ControllerEvent[tuple[tuple[uuid.UUID, int], ...]], frozen=True):
-    """A broker wants to give up its logs of these partitions (topic id, partition), and will recreate them empty. The
-    reply has those that it may.
+    """A broker wants to give up its lost logs of these partitions (topic id, partition), and to recreate them empty.
+    The reply has the partitions for which it may do so.
     """
 
     broker_id: BrokerId
@@ -335,9 +339,9 @@ class LogsLost(ControllerEvent[tuple[tuple[uuid.UUID, int], ...]], frozen=True):
 
 
 class IsrChange(msgspec.Struct, frozen=True):
-    """What the leader of a partition asks for, and the state it believes the partition to be in. `new_isr_epochs` has
-    the broker epoch of each member of `new_isr` as the leader knows it, -1 where it does not (KIP-903); nothing stands
-    for -1 everywhere.
+    """The in-sync replicas that the leader of a partition requests, and the partition's epochs as it knows them.
+    `new_isr_epochs` has the broker epoch of each member of `new_isr` as the leader knows it, or -1 (KIP-903); empty
+    stands for -1 everywhere.
     """
 
     topic_id: uuid.UUID
@@ -349,8 +353,8 @@ class IsrChange(msgspec.Struct, frozen=True):
 
 
 class IsrOutcome(msgspec.Struct, frozen=True):
-    """`partition` is its new state. It is also there with NEW_LEADER_ELECTED: the change was carried out, completed a
-    reassignment, and moved leadership away from the leader that asked for it.
+    """`partition` is the new state. It is also set with NEW_LEADER_ELECTED: the change was applied, completed a
+    reassignment, and moved leadership away from the leader that requested it.
     """
 
     change: IsrChange
@@ -365,7 +369,7 @@ class AlterPartitions(ControllerEvent[tuple[IsrOutcome, ...]], frozen=True):
 
 
 class CreateAcls(ControllerEvent[tuple[Outcome, ...]], frozen=True):
-    """The reply has an outcome for each. One that is there already is a success."""
+    """The reply has an outcome for each ACL. Creating an ACL that already exists succeeds."""
 
     acls: tuple[Acl, ...]
 
@@ -410,6 +414,6 @@ Event: TypeAlias = (
 
 
 def reply_type(event: type[ControllerEvent[R]]) -> Any:
-    """The R of an event's class, by which its reply is decoded."""
+    """The R of an event's class: the type that its reply is decoded to."""
     (base,) = event.__dict__["__orig_bases__"]
     return get_args(base)[0]

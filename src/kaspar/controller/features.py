@@ -1,8 +1,7 @@
 """Features: what the brokers of a cluster support, and the level in use (KIP-584).
 
-A level that is finalised counts for all clients at once: they hear of it in ApiVersions, and choose by it how they
-talk to the cluster. Level 0 is the same as not having the feature. The rules of changing levels, their order and their
-sentences are Kafka's.
+A finalised level applies to all clients at once: they read it from ApiVersions and choose the protocol by it. Level 0
+is the same as not having the feature. The rules for changing levels, their order and their messages are Kafka's.
 """
 
 from enum import IntEnum
@@ -19,7 +18,7 @@ from kaspar.metadata.image import CLUSTER_DEFAULT, ELIGIBLE_LEADER_REPLICAS_VERS
 
 
 class UpgradeType(IntEnum):
-    """Which way a level may be changed."""
+    """The direction in which a level may be changed."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -33,7 +32,7 @@ _DISABLED: Final = SupportedRange(0, 0)
 def update_features(
     image: ClusterImage, event: UpdateFeatures, settings: BrokerSettings
 ) -> Decision[tuple[FeatureOutcome, ...]]:
-    """All of it or nothing: if one level cannot be changed, none is."""
+    """Change all levels, or none if one of them cannot be changed."""
     levels = dict(image.features)
     replies = []
     for update in event.updates:
@@ -55,8 +54,9 @@ def update_features(
 
 
 def _prepare_eligible_replicas(draft: Draft, image: ClusterImage, is_on: bool, settings: BrokerSettings) -> None:
-    """Turning eligible leader replicas on makes min.insync.replicas a setting of the cluster, because controller and
-    leaders have to agree on it (Kafka's maybeGenerateElrSafetyRecords). Turning them off forgets them.
+    """Prepare for eligible leader replicas being turned on or off. Turning them on makes min.insync.replicas a setting
+    of the cluster, because controller and leaders have to agree on it (Kafka's maybeGenerateElrSafetyRecords). Turning
+    them off clears them.
     """
     if is_on and not image.has_elr:
         cluster = image.cluster_broker_config

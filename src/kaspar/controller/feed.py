@@ -1,7 +1,7 @@
-"""What a controller publishes, kept for the brokers that ask for it: each gets what it lacks, or everything.
+"""The images that a controller publishes, kept for the brokers that request them.
 
-The last few images are kept, so that a broker that follows gets a delta. A broker that comes from another controller,
-or is further behind, gets the whole image.
+The last few images are kept, so that a broker that is not far behind gets a delta. A broker that followed another
+controller, or is further behind, gets the whole image.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ class _Published:
     version: ImageVersion
     image: ClusterImage
     update: ImageUpdate
-    """What led to it from the one before."""
+    """The changes since the previous image."""
 
 
 class ImageFeed:
-    """Follows one controller (`publish` is its follower). Belongs to the event loop's thread."""
+    """Follows one controller (`publish` is its follower). Used in the event loop's thread only."""
 
     def __init__(self, *, kept: int = KEPT_IMAGES) -> None:
         self._published: deque[_Published] = deque(maxlen=kept)
         self._arrived = asyncio.Event()
         self._encoded: dict[tuple[ImageVersion | None, ImageVersion], bytes] = {}
-        """Brokers that follow ask for the same delta at the same time."""
+        """A cache, because all brokers request the same delta at the same time."""
 
     def publish(self, update: ImageUpdate) -> None:
         self._published.append(_Published(update.version, update.image, update))
@@ -40,7 +40,7 @@ class ImageFeed:
         self._arrived = asyncio.Event()
 
     async def after(self, known: ImageVersion, *, within_s: float) -> bytes | None:
-        """The encoded delta from the `known` version to the newest. None if there is none within that time."""
+        """The encoded delta from the `known` version to the newest. None if nothing is published within `within_s`."""
         if self._published and self._published[-1].version == known:
             arrived = self._arrived
             try:

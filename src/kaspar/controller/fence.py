@@ -1,15 +1,15 @@
-"""The fence: the node of the store that every metadata write of a controller also puts.
+"""The fence: the node of the store that every transaction of a controller also writes.
 
-It is put on the condition that no other controller has put it since. That one operation fences (a newer controller has
-put it, so an older one is refused) and resolves unknown outcomes (the fence shows whether the transaction is in). Two
-transactions of one controller cannot overtake each other either.
+It is written on the condition that it has not changed since this controller last wrote it. That one operation fences
+older controllers (their condition fails once a newer one has written the fence) and resolves unknown outcomes (the
+fence shows whether the transaction was committed). It also keeps the transactions of one controller in order.
 
-The fence is claimed together with the seat, an ephemeral node: as long as the session of the controller that has it
-lives, no other claims. Brokers that know that a controller's process has ended vacate its seat. They do so on the
-condition that the fence has not been put since they looked: a controller that is at work keeps its seat.
+The fence is claimed together with the seat, an ephemeral node: no other controller claims the fence while the session
+of the seat's owner lives. Brokers that know that the controller's process has ended vacate its seat, on the condition
+that the fence has not changed since they read it, so that a controller that is still working keeps its seat.
 
 A controller that claims the fence again after an outage takes the next epoch: a transaction of its earlier epoch that
-is still under way somewhere is refused from then on, so what is read after the claim is all there is.
+is still under way is refused from then on, so what is read after the claim is complete.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ log = get_log(__name__)
 
 MAX_ATTEMPTS: Final = 20
 PATIENCE_S: Final = 5.0
-"""However few attempts that was: a store that hangs takes long for each."""
+"""Reads are not retried for longer than this, even after few attempts: each takes long if the store hangs."""
 
 
 class NoLongerController(Refused):
@@ -50,14 +50,14 @@ class NoLongerController(Refused):
 
 
 class StoreUnavailable(Refused):
-    """The store has not responded for a while. To a client that is a cluster without a controller: it retries."""
+    """The store has not responded for a while. Clients see NOT_CONTROLLER, and retry."""
 
     def __init__(self, reason: str = "the metadata store does not respond") -> None:
         super().__init__(ErrorCode.NOT_CONTROLLER, reason)
 
 
 class StoreDisagrees(AssertionError):
-    """A transaction was refused, and not because of the fence: the store is not as the controller's image has it."""
+    """A transaction was refused, and not because of the fence: the store differs from the controller's image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Fence:
     ) -> None:
         """`address`: where other brokers reach the controller."""
         self.store = store
-        """Replaced when its session is lost."""
+        """Replaced when the session is lost."""
         self._broker_id = broker_id
         self._seat = controller_nodes.encode_seat(broker_id, address)
         self._retry_delay_s = retry_delay_s
@@ -88,8 +88,8 @@ class Fence:
         return self._held().epoch
 
     async def claim(self) -> None:
-        """Take the seat, and put the fence as our own, one epoch further. No other controller can write from then on.
-        Raises NoLongerController if another one has the seat.
+        """Take the seat, and write the fence with the next epoch. From then on no other controller can write. Raises
+        NoLongerController if another controller has the seat.
         """
         for attempt in range(MAX_ATTEMPTS):
             found = await self._read()
@@ -111,7 +111,7 @@ class Fence:
             try:
                 await self.store.transact(operations)
             except (VersionConflict, UnknownOutcome):
-                # Claiming once more costs an epoch at most, and is right whether or not the first claim is in.
+                # Claiming again is correct whether or not this claim was committed, and costs one epoch at most.
                 await asyncio.sleep(self._retry_delay_s if attempt else 0)
                 continue
             self._hold = _Hold(self._broker_id, self._last_claimed, 0, found.version + 1)
@@ -119,14 +119,15 @@ class Fence:
         raise StoreUnavailable
 
     async def resign(self) -> None:
-        """Leave the seat to others, if it can be done at once; otherwise they wait until this session ends."""
+        """Vacate the seat, with a single attempt. If that fails, others wait until this session ends."""
         with contextlib.suppress(StoreError):
             if self._hold is not None:
                 await vacate_seat(self.store, self._hold.version)
 
     async def pass_on(self, successor: BrokerId | None) -> None:
-        """Leave the seat to that broker, or to any other: the fence says so, and brokers obey it for a while
-        (broker/cluster/membership.py). Nothing can be committed from then on. Raises as `commit`.
+        """Leave the seat to the successor, or with None to any other broker. The fence records it, and brokers respect
+        it for a while (broker/cluster/membership.py). Nothing can be committed afterwards. Raises the same errors as
+        `commit`.
         """
         held = self._held()
         passed_on_to = -1 if successor is None else successor
@@ -136,20 +137,20 @@ class Fence:
         await self._commit(value, (Delete(store_paths.CONTROLLER_SEAT),))
 
     async def check(self) -> None:
-        """Read the fence. Raises NoLongerController if another controller has put it, or StoreUnavailable."""
+        """Read the fence. Raises NoLongerController if another controller has claimed it, or StoreUnavailable."""
         found = await self._read()
         if found.epoch != self._held().epoch:
             raise fenced_by(found.controller_id, found.epoch)
 
     def _is_of_another(self, found: _Hold) -> bool:
         """Whether another controller has claimed the store since this one held it."""
-        if found.epoch == self._last_claimed:  # ours if the claim came through, even if the response was lost
+        if found.epoch == self._last_claimed:  # ours if the claim was committed, even if the response was lost
             return found.controller_id != self._broker_id
         return found.epoch > self._last_claimed
 
     async def commit(self, operations: tuple[Operation, ...]) -> None:
-        """All of it, once. Raises StoreUnavailable if the outcome stays unknown: it may be in, or come in later, until
-        the next claim.
+        """Commit the operations atomically and exactly once. Raises StoreUnavailable if the outcome stays unknown: the
+        transaction may be committed already, or later, until the next claim.
         """
         held = self._held()
         await self._commit(
@@ -181,7 +182,7 @@ class Fence:
         raise StoreUnavailable
 
     async def retried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """For calls that may be repeated: reads, and preparing the store."""
+        """Retry a call to the store that is safe to repeat, such as a read."""
         return await retried(call, self._retry_delay_s)
 
     async def _read(self) -> _Hold:
@@ -196,13 +197,13 @@ class Fence:
 
 
 async def vacate_seat(store: Store, fence_version: int) -> None:
-    """Remove the controller's seat, unless the fence was put since it had this version: then somebody is at work."""
+    """Remove the controller's seat, unless the fence no longer has this version: then a controller is still working."""
     with contextlib.suppress(VersionConflict):
         await store.transact([Check(store_paths.FENCE, fence_version), Delete(store_paths.CONTROLLER_SEAT)])
 
 
 async def retried(call: Callable[[], Awaitable[T]], retry_delay_s: float) -> T:
-    """Raises StoreUnavailable if the store does not respond for a while."""
+    """Retry a call whose outcome is unknown. Raises StoreUnavailable if the store does not respond for a while."""
     reason = ""
     until = time.monotonic() + PATIENCE_S
     for attempt in range(MAX_ATTEMPTS):

@@ -1,8 +1,8 @@
-"""Decisions about in-sync replicas, which the leaders of partitions ask for (AlterPartition, KIP-497).
+"""Decisions about changes of the in-sync replicas, which partition leaders request (AlterPartition, KIP-497).
 
 The checks and their order are those of Kafka's ReplicationControlManager. A replica may join only if it is up, not
-about to stop, and in the very registration in which the leader saw it catch up (KIP-903): one that was restarted since
-may have lost records. Nor may one join whose log is in a directory that has failed.
+shutting down, and still has the broker epoch with which the leader saw it catch up (KIP-903): a broker that was
+restarted since may have lost records. A replica whose log is in a failed directory may not join either.
 """
 
 from collections.abc import Iterable, Iterator
@@ -81,7 +81,7 @@ def _ineligible(image: ClusterImage, partition: PartitionImage, leader: BrokerId
         if broker is None:
             yield f"{broker_id} (fenced)"
         elif broker_id in image.shutting_down and broker_id != leader:
-            # A leader that is about to stop goes on where nobody can take over, until a follower is in sync.
+            # A leader that is shutting down continues while no other replica can take over.
             yield f"{broker_id} (shutting down)"
         elif epoch not in (-1, broker.epoch):
             yield f"{broker_id} (broker epoch mismatch: requested={epoch} VS expected={broker.epoch})"
@@ -90,11 +90,11 @@ def _ineligible(image: ClusterImage, partition: PartitionImage, leader: BrokerId
 
 
 def forget_eligible(draft: Draft, topics: Iterable[TopicImage], *, for_good: bool = False) -> None:
-    """Forget the eligible leader replicas: min.insync.replicas is about to change, and leaders may commit records that
-    these replicas lack (Kafka's ClearElrRecord). Or, `for_good`, they are not tracked any more.
+    """Clear the eligible leader replicas, because min.insync.replicas is about to change and leaders may commit records
+    that these replicas lack (Kafka's ClearElrRecord), or, `for_good`, because they are no longer tracked.
 
-    Where no replica is in sync they are all there is. Nothing is committed without a leader, so there they stay, or are
-    in sync from now on.
+    Where no replica is in sync, the eligible ones are the only candidates. Nothing is committed without a leader, so
+    there they stay eligible, or with `for_good` become in-sync replicas.
     """
     for topic in topics:
         partitions = tuple(_without_eligible(partition, for_good=for_good) for partition in topic.partitions)

@@ -1,4 +1,4 @@
-"""Elections that someone asks for, and leadership that goes back to the preferred replicas (KIP-460)."""
+"""Elections on request (KIP-460), and moving leadership back to the preferred replicas."""
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.controller.decision import Decision, Draft, PartitionEdits
@@ -14,7 +14,7 @@ from kaspar.controller.events import (
 from kaspar.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 
 MAX_ELECTIONS_PER_REBALANCE = 1000
-"""As many as Kafka's controller holds at once: each makes clients look for the leader again."""
+"""Kafka's controller has the same limit. Each election makes clients look up the leader again."""
 
 _NOT_NEEDED = Outcome(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 _NOT_AVAILABLE = {
@@ -42,8 +42,8 @@ def elect_leaders(image: ClusterImage, event: ElectLeaders, rules: Rules) -> Dec
 
 
 def rebalance_leaders(image: ClusterImage, event: RebalanceLeaders, rules: Rules) -> Decision[bool]:
-    """As Kafka's controller does without ZooKeeper, for all brokers alike: there is no percentage of imbalance that is
-    tolerated.
+    """Move leadership back to the preferred replicas, on all brokers and without a tolerated percentage of imbalance,
+    as in Kafka's controller without ZooKeeper.
     """
     draft = Draft(image)
     elections = _Elections(image, rules, PartitionEdits(draft))

@@ -1,6 +1,7 @@
-"""What a controller records of itself: its queue, its events and the elections that it held.
+"""Metrics of a controller: its queue, its events and the elections that it held.
 
-A broker has one for as long as it runs, whichever broker controls. Written by the event loop, read by any thread.
+A broker has one instance as long as it runs, whether or not it is the controller. Written by the event loop, read by
+any thread.
 """
 
 from kaspar.base.metrics import Histogram
@@ -11,12 +12,12 @@ class ControllerMetrics:
         self.queue_time = Histogram()
         """How long events waited, in seconds."""
         self.processing_time = Histogram()
-        """How long they took, their transactions with the store included, in seconds."""
+        """How long handling them took, including the store transactions, in seconds."""
         self.events_started = 0
         self.errors = 0
         """Events that failed because of a bug."""
         self.unclean_elections = 0
-        """Leaders elected though they may lack committed records."""
+        """Leaders elected although they may lack committed records."""
         self.eligible_elections = 0
         """Leaders elected from the eligible leader replicas (KIP-966)."""
 

@@ -1,13 +1,13 @@
 """Chooses brokers for new partitions: distinct brokers, distinct racks as far as possible, evenly.
 
-The brokers stand in a circle in which neighbours are of different racks. The leader of each partition is one broker
-further than that of the partition before, so leaders are even. Its followers come after it in the circle, from racks
-that it does not have yet; after each full round they are taken from further away, so that the load of a failed leader
-spreads over all the others. Where the first topic's round begins is random, so that small topics do not all land on
-the same broker; partitions added to a topic go on where it stopped.
+The brokers form a circle in which neighbours are in different racks. The leader of each partition is the next broker
+after the leader of the previous partition, so leaders are spread evenly. The followers come after the leader in the
+circle, from racks that the partition does not use yet; after each full round they are taken from further away, so that
+the load of a failed leader spreads over all other brokers. A new topic starts at a random broker, so that small topics
+do not all start on the same one; partitions added to a topic continue where it stopped.
 
-Brokers that are down but registered get replicas only where those that are up are too few (Kafka's StripedReplicaPlacer
-calls them fenced): they lead nothing, and join when they are back. Their racks are unknown, so they are taken in turn.
+Brokers that are registered but down get replicas only if too few are up (Kafka's StripedReplicaPlacer calls them
+fenced): they lead nothing, and join when they are back. Their racks are unknown, so they are taken in turn.
 """
 
 import random
@@ -20,7 +20,7 @@ from kaspar.base.ids import BrokerId
 
 
 class Placeable(Protocol):
-    """A broker, as far as placement looks at it."""
+    """The properties of a broker that matter for placement."""
 
     @property
     def broker_id(self) -> BrokerId: ...
@@ -37,8 +37,8 @@ def place(
     *,
     down: Collection[BrokerId] = (),
 ) -> list[tuple[BrokerId, ...]]:
-    """The replicas of each new partition, the leader first. `brokers` are up, those in `down` are registered only;
-    `existing` are the replicas of the topic's earlier partitions.
+    """The replicas of each new partition, leader first. `brokers` are up, those in `down` are registered but not up,
+    `existing` are the replicas of the topic's existing partitions.
     """
     circle = _circle(brokers)
     _check_factor(replication_factor, len(circle), len(circle) + len(down))
@@ -57,7 +57,7 @@ def place(
 
 
 def _circle(brokers: Iterable[Placeable]) -> list[Placeable]:
-    """The brokers in an order that goes round the racks: the first of each rack, the second of each, and so on."""
+    """The brokers, alternating between racks: the first of each rack, then the second of each rack, and so on."""
     by_rack: dict[str, list[Placeable]] = {}
     for broker in sorted(brokers, key=lambda broker: broker.broker_id):
         by_rack.setdefault(broker.rack or "", []).append(broker)
@@ -88,7 +88,7 @@ def _replicas(circle: Sequence[Placeable], leader: int, shift: int, replication_
 
 
 def _followers(circle: Sequence[Placeable], leader: int, shift: int) -> Iterator[Placeable]:
-    """Everyone but the leader, beginning `shift` after it."""
+    """All brokers except the leader, starting `shift` places after the one next to it."""
     others = len(circle) - 1
     return (circle[(leader + 1 + (shift + number) % others) % len(circle)] for number in range(others))
 

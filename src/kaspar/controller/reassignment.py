@@ -1,15 +1,15 @@
-"""Reassignments: other replicas for a partition, step by step (KIP-455, KIP-860).
+"""Reassignments: moving a partition to other replicas, step by step (KIP-455, KIP-860).
 
-- Asked for: the wanted replicas are added, and those that are to go stay for now. `adding_replicas` and
-  `removing_replicas` say which are which.
-- Once all wanted replicas are in sync, the others leave. That happens wherever the in-sync replicas change
+- Start: the target replicas are added, and those to be removed stay for now. `adding_replicas` and `removing_replicas`
+  contain them.
+- Completion: once all target replicas are in sync, the others leave. That happens wherever the in-sync replicas change
   (elections.py), or at once if nothing has to be copied.
-- Asked again with other replicas: what was added and is not wanted any more leaves at once. A cancellation goes back to
-  what the partition had before the first reassignment.
-- Cancelled: what was added leaves at once.
+- Change of the target: added replicas that are not in the new target leave at once. A later cancellation still restores
+  the replicas from before the first reassignment.
+- Cancellation: the added replicas leave at once.
 
-A broker that leaves is no longer among the replicas of a partition that the image has, which tells it to remove its log
-(`ClusterImage.has_left`). The checks and their sentences are those of Kafka's ReplicationControlManager.
+A broker that is no longer a replica of a partition in the image removes its log (`ClusterImage.has_left`). The checks
+and their messages are those of Kafka's ReplicationControlManager.
 """
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -41,7 +41,7 @@ def alter_reassignments(
             edits.put(topic, asked.partition, changed)
             outcome = DONE
         except Refused as refused:
-            # Kafka has no sentence for it.
+            # Kafka sends no message with this error.
             nothing_to_cancel = refused.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
             outcome = Outcome(refused.code) if nothing_to_cancel else Outcome.of(refused)
         outcomes.append(PartitionOutcome(asked.topic, asked.partition, outcome))
@@ -118,6 +118,6 @@ def _original_replicas(partition: PartitionImage) -> tuple[BrokerId, ...]:
 
 
 def _has_all_records(partition: PartitionImage, wanted: PartitionImage) -> bool:
-    """Whether a replica stays that has all committed records, if there was one before."""
+    """Whether a replica with all committed records remains, if there was one before."""
     before = {*partition.isr, *partition.elr}
     return not before or not before.isdisjoint(wanted.replicas)

@@ -1,8 +1,8 @@
 """Registers a broker in the metadata store, for as long as its session lives.
 
-An earlier registration with the same id may be there still, because ZooKeeper ends the session of a dead process only
-when it times out. If the process is known to be dead, it is replaced; otherwise it is waited for, and a broker that
-stays is another one with the same id.
+An earlier registration with the same id may still exist, because ZooKeeper ends the session of a dead process only when
+it times out. If the process is known to be dead, its registration is replaced. Otherwise the broker waits for it to
+disappear; a registration that stays belongs to another running broker with the same id.
 """
 
 import asyncio
@@ -40,18 +40,18 @@ async def register_broker(
     wait_s: float = 0.0,
     retry_delay_s: float = 0.05,
 ) -> BrokerRegistration:
-    """Announce a broker that is up; the registration with its epoch and incarnation. `wait_s`: how long an earlier
-    incarnation may take to end.
+    """Register a broker that is up. Returns the registration with its epoch and incarnation. `wait_s`: how long to wait
+    for an earlier incarnation to end.
     """
     until = time.monotonic() + wait_s
     waits = False
     while True:
         earlier = (await retried(lambda: load_brokers(store), retry_delay_s)).get(registration.broker_id)
         if earlier is not None and await _is_mine(store, earlier, retry_delay_s):
-            # An attempt whose outcome was unknown came through.
+            # An earlier attempt with an unknown outcome was committed.
             return earlier
         if earlier is None or await is_dead(earlier):
-            with contextlib.suppress(UnknownOutcome):  # the next look finds out
+            with contextlib.suppress(UnknownOutcome):  # the next iteration finds out
                 registered = await _register(store, registration, earlier)
                 if registered is not None:
                     return registered
@@ -78,7 +78,7 @@ def _addresses(registration: BrokerRegistration) -> str:
 async def _register(
     store: Store, registration: BrokerRegistration, dead: BrokerRegistration | None
 ) -> BrokerRegistration | None:
-    """None: look again, because another registration came first, or the dead one has gone."""
+    """Register once. None if another registration was created first or the dead one is gone: the caller tries again."""
     broker_id = registration.broker_id
     counter = await store.get(broker_nodes.incarnations_path(broker_id))
     if counter is None:
@@ -89,7 +89,7 @@ async def _register(
             return None
     incarnation = counter.version + 1
     path = broker_nodes.broker_path(broker_id, incarnation)
-    # Kept with the counter, because the controller may not see every registration.
+    # Stored with the counter, because the controller may not see every registration.
     last_crash = broker_nodes.last_crash(counter) if registration.clean_start else incarnation
     registration = replace(registration, last_crash=last_crash)
     operations: list[Operation] = [Put(broker_nodes.incarnations_path(broker_id), b"%d" % last_crash, counter.version)]

@@ -1,4 +1,4 @@
-"""What brokers report about their logs: in which directory each is, and those that are lost or removed."""
+"""Decisions about brokers' reports on their logs: the directory of each log, and logs that are lost or removed."""
 
 import uuid
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ def logs_removed(image: ClusterImage, event: LogsRemoved) -> Decision[None]:
 
 
 def assign_directories(image: ClusterImage, event: AssignDirectories, rules: Rules) -> Decision[None]:
-    """Changes neither leaders nor in-sync replicas, so no epoch changes; unless the directory has failed meanwhile."""
+    """Store the directories of logs. Leaders, in-sync replicas and epochs change only if a directory has failed."""
     draft = Draft(image)
     places = {(topic_id, number): directory for topic_id, number, directory in event.directories}
     electorate = Electorate.of(image)
@@ -44,12 +44,12 @@ def assign_directories(image: ClusterImage, event: AssignDirectories, rules: Rul
 
 
 def logs_lost(image: ClusterImage, event: LogsLost, rules: Rules) -> Decision[tuple[tuple[uuid.UUID, int], ...]]:
-    """The replica leaves the in-sync and the eligible replicas. The next leader leads in a new epoch, by which readers
-    notice that offsets may be given to other records.
+    """Remove the broker from the in-sync and the eligible replicas of its lost logs. The leader epoch increases, so
+    that readers notice that offsets may be reused for other records.
 
     The last replica that had all committed records is not given up unless the topic allows an unclean election: its log
-    may be brought back. The broker has looked at that, too (broker/log_places.py), but since then another replica may
-    have fallen behind, or have left the partition.
+    may be restored. The broker has checked that, too (broker/log_places.py), but since then another replica may have
+    fallen behind, or have left the partition.
     """
     draft = Draft(image)
     electorate = Electorate(image.brokers, image.shutting_down, logless=frozenset({event.broker_id}))
@@ -91,7 +91,7 @@ def _change_partitions(
     *,
     only_places: bool = False,
 ) -> None:
-    """Change those of the partitions that still exist, and that the broker has a replica of."""
+    """Change those of the partitions that still exist and of which the broker has a replica."""
     edits = PartitionEdits(draft)
     for topic_id, number in places:
         topic = image.topic_by_id(topic_id)

@@ -1,6 +1,4 @@
-"""Decisions about SCRAM credentials (KIP-554): who may log in with which password. Of a password only what suffices to
-check it is stored.
-"""
+"""Decisions about SCRAM credentials (KIP-554). A password is not stored, only what is needed to verify it."""
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.controller.decision import Decision, Draft
@@ -17,7 +15,7 @@ from kaspar.security.scram import MAX_ITERATIONS, MECHANISM_TYPES, MIN_ITERATION
 
 
 def alter_scram_credentials(image: ClusterImage, event: AlterScramCredentials) -> Decision[tuple[NamedOutcome, ...]]:
-    """A user is altered at most once in a request. Those that are refused come last in the reply, as in Kafka."""
+    """Alter credentials, at most once per user and request. Refused users come last in the reply, as in Kafka."""
     draft = Draft(image)
     accepted: dict[str, ScramDeletion | ScramUpsertion] = {}
     refused: dict[str, Outcome] = {}

@@ -1,23 +1,23 @@
-"""Runs the controller over a store: events one by one, each decision committed before anyone sees it. What is about
-dead brokers comes first (controller/event_queue.py).
+"""Runs the controller over a store: it handles events one by one, and commits each decision before it is visible.
+Events about dead brokers come first (controller/event_queue.py).
 
-Every transaction also puts the fence node (controller/fence.py), so that an older controller cannot write any more.
+Every transaction also writes the fence node (controller/fence.py), so that an older controller can no longer write.
 
 After each commit the new image is published to the brokers that follow this controller, with the deletions that led to
-it (metadata/images.py). The controller does not wait for any of them to carry it out, its own broker included.
+it (metadata/images.py). The controller does not wait until they have applied it, not even for its own broker.
 
 A store that does not respond for a while, or a lost session, interrupts the controller: every change is refused with
-NOT_CONTROLLER, which clients retry, while brokers serve records as before. It claims the store again for as long as it
-takes, in a new epoch, and then reads everything again, since the outcome of its last change is unknown. Only another
-controller ends it.
+NOT_CONTROLLER, which clients retry, while brokers serve records as before. It keeps trying to claim the store again, in
+a new epoch, and then reads everything again, because the outcome of its last change is unknown. It stops being the
+controller only when another broker takes over.
 
 How a topic is created and deleted:
 - Create: one transaction. After it the topic exists; brokers create the logs when they see the new image. A broker that
   crashes in between creates them at its next start, because the image has the topic.
-- Delete: one transaction moves the topic to the deleted ones, and its name is free at once. Brokers remove the logs
-  of every deleted topic they hold, when they see the new image and at every start, and report it (`LogsRemoved`);
-  after the last report it is forgotten. Logs of topics that the store has never heard of are not touched: a lost
-  metadata file must not cost data.
+- Delete: one transaction moves the topic to the deleted topics, and its name is free at once. Brokers remove their logs
+  of every deleted topic, when they see the new image and at every start, and report it (`LogsRemoved`); after the last
+  report the store forgets the topic. Logs of topics that the store does not know are not touched, so that a lost
+  metadata file does not cost data.
 """
 
 import asyncio
@@ -51,13 +51,14 @@ log = get_log(__name__)
 R = TypeVar("R")
 
 Follower: TypeAlias = Callable[[ImageUpdate], None]
-"""Called with each published update, in order. It must not fail, and takes no time: it puts the update into a queue."""
+"""Called with each published update, in order. It must not fail or block: it puts the update into a queue."""
 
 _MAX_QUEUED_EVENTS = 1000
 _LONGEST_DELAY_S = 5.0
-"""Between two attempts to claim a store that does not respond."""
+"""The longest delay between two attempts to claim a store that does not respond."""
 DECIDED_INLINE_PARTITIONS = 2000
-"""In a larger cluster a decision about all partitions takes longer than others should wait for the event loop."""
+"""In a larger cluster decisions are made in a thread, because one about all partitions would block the event loop too
+long."""
 LOOK_AT_FENCE_S = 10.0
 RESIGN_WITHIN_S = 1.0
 
@@ -71,20 +72,20 @@ class _LookAtFence(ControllerEvent[None], frozen=True):
 
 
 class _Resign(ControllerEvent[None], frozen=True):
-    """Asks the shell to leave the seat to another broker: to this one, or to any."""
+    """Asks the shell to leave the seat to the successor, or with None to any other broker."""
 
     successor: BrokerId | None
 
 
 class Committed(NamedTuple, Generic[R]):
-    """The reply to an event, and the version of the image that the reply is true of."""
+    """The reply to an event, and the version of the image that the reply refers to."""
 
     reply: R
     version: ImageVersion
 
 
 class ControllerShell:
-    """Owns the cluster's state while it is the controller. Once another one is, `ended` is set and it refuses all."""
+    """Owns the cluster's state while it is the controller. Afterwards `ended` is set and it refuses all events."""
 
     def __init__(
         self,
@@ -98,13 +99,13 @@ class ControllerShell:
         on_bug: Callable[[Exception], None] = lambda problem: None,
         metrics: ControllerMetrics | None = None,
     ) -> None:
-        """`address`: where other brokers reach this controller. `reconnect` opens another session when the first one is
+        """`address`: where other brokers reach this controller. `reconnect` opens a new session when the current one is
         lost, and registers this broker in it; without it a lost session ends the controller. `on_bug` is called with
-        failures that no caller may be there to see.
+        unexpected failures, which may have no caller to report them to.
         """
         self.ended = asyncio.Event()
         self.interrupted: str | None = None
-        """Why nothing can be changed now, as a sentence. For any thread."""
+        """Why nothing can be changed now, as a sentence. Safe from any thread."""
         self._store = store
         self._controller = controller
         self._retry_delay_s = retry_delay_s
@@ -130,7 +131,7 @@ class ControllerShell:
         return self._image
 
     def add_follower(self, follower: Follower) -> None:
-        """Publish to it from now on. A controller that has started publishes its whole image to it first."""
+        """Publish to this follower from now on. If the controller has started, it gets the whole image first."""
         self._followers.append(follower)
         if self._has_started:
             follower(ImageUpdate.whole(self._version, self.image))
@@ -141,11 +142,11 @@ class ControllerShell:
         return self._store
 
     async def start(self) -> ClusterImage:
-        """Claim the store, read the image and see which brokers are up. No older controller can write from then on.
+        """Claim the store, read the image and read which brokers are up. From then on no older controller can write.
 
-        Its own broker registers first: a leader that is not up when the controller first looks loses its partitions.
-        Nothing is published before that look: the image has no brokers then, and this broker's clients would forget all
-        that they know.
+        This broker must be registered before: a leader that is not up when the controller first reads the brokers loses
+        its partitions. Nothing is published before that: the image has no brokers yet, and this broker's clients would
+        drop all brokers that they know.
         """
         await self._fence.retried(lambda: prepare_store(self._store, self._cluster_id))
         self._image = await self._claim()
@@ -159,7 +160,7 @@ class ControllerShell:
         return image
 
     async def stop(self) -> None:
-        """Waiting events are refused. Safe to call twice."""
+        """Stop, and refuse the events that wait. Safe to call twice."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -171,11 +172,13 @@ class ControllerShell:
                 await asyncio.wait_for(self._fence.resign(), RESIGN_WITHIN_S)
 
     async def look_at_brokers(self) -> None:
-        """Returns once the image shows the brokers that are up now."""
+        """Read which brokers are up, and return once the image shows them."""
         await self._enqueue(_LookAtBrokers())
 
     async def resign(self, successor: BrokerId | None) -> None:
-        """Leave the seat to that broker, or to any other, after the events that wait. Raises Refused."""
+        """Leave the seat to the successor, or with None to any other broker, after the events in the queue. Raises
+        Refused.
+        """
         await self._enqueue(_Resign(successor))
 
     async def submit(self, event: ControllerEvent[R]) -> R:
@@ -183,7 +186,7 @@ class ControllerShell:
         return (await self.commit(event)).reply
 
     async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
-        """As `submit`, with the version of the image that shows the change."""
+        """The reply, as from `submit`, with the version of the image that shows the change. Raises Refused."""
         return await self._enqueue(event)
 
     async def _enqueue(self, event: ControllerEvent[R]) -> Committed[R]:
@@ -192,7 +195,7 @@ class ControllerShell:
         reply: asyncio.Future[Committed[R]] = loop.create_future()
         is_urgent = isinstance(event, FenceBrokers | _LookAtBrokers)
         await self._queue.put((loop.time(), event, reply), is_urgent=is_urgent)
-        if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
+        if self.ended.is_set() or self.interrupted is not None:  # that may have changed while it waited for room
             self._refuse_waiting(self.interrupted or "the controller stopped before it handled the event")
         return await reply
 
@@ -220,7 +223,7 @@ class ControllerShell:
                 _fail(future, NoLongerController("the controller is stopping"))
                 raise
             except Exception as problem:
-                # The edge of the task: the caller gets the refusal, or the bug, which is also logged.
+                # The edge of the task: the caller gets the refusal or the unexpected failure, which is also logged.
                 if not isinstance(problem, Refused):
                     self._failed(problem, type(event).__name__)
                 _fail(future, problem)
@@ -258,17 +261,19 @@ class ControllerShell:
                 except StoreDisagrees:
                     if not isinstance(event, FenceBrokers | DirectoriesFailed):
                         raise
-                    # Registrations are the brokers' own: one that stops removes its own at the same time.
+                    # A broker owns its registration, and may have removed it at the same time because it stops.
                     return await self._handle(_LookAtBrokers())
                 self._note_space()
             self._publish(step.image, step.changed_topics, step.deleted_topics)
         return decision.reply
 
     async def _decide(self, event: ControllerEvent[Any]) -> Decision[Any]:
-        """In a thread if there are many partitions: images never change, and there is one decision at a time."""
+        """Decide, in a thread if there are many partitions. That is safe because images are immutable and there is one
+        decision at a time.
+        """
         decide = functools.partial(self._controller.decide, self.image, event)
         counts = itertools.accumulate(len(topic.partitions) for topic in self.image.topics.values())
-        if all(count <= DECIDED_INLINE_PARTITIONS for count in counts):  # stops at the limit: topics may be very many
+        if all(count <= DECIDED_INLINE_PARTITIONS for count in counts):  # stops at the limit: there may be many topics
             return decide()
         return await asyncio.get_running_loop().run_in_executor(self._deciding, decide)
 
@@ -297,7 +302,7 @@ class ControllerShell:
     # -- claiming the store, and claiming it again -------------------------------------------------------------------
 
     async def _claim(self) -> ClusterImage:
-        """The image as it is once no other controller can change it."""
+        """Claim the fence and load the image, which no other controller can change from then on."""
         await self._fence.claim()
         image = await self._fence.retried(lambda: load_image(self._store))
         if image.controller_epoch != self._fence.epoch:
@@ -306,7 +311,7 @@ class ControllerShell:
         return image
 
     async def _recover(self, reason: str) -> None:
-        """Return when the store is claimed again, or another controller has it."""
+        """Try to claim the store again. Returns on success, or when another controller has it."""
         delay_s = self._retry_delay_s
         while not self.ended.is_set():
             self._interrupt(reason)
@@ -336,12 +341,12 @@ class ControllerShell:
             if self._reconnect is None:
                 raise NoLongerController("the session with the metadata store is over")
             self._store = self._fence.store = await self._reconnect()
-        await self._store.get(store_paths.FENCE)  # a single read, while the store does not respond
+        await self._store.get(store_paths.FENCE)  # a single read: fails fast if the store does not respond
         loaded = await self._claim()
-        # The store does not have these: until the next look they are as they were.
+        # These fields are not loaded with the image. They keep their values until the brokers are read again.
         loaded = replace(loaded, brokers=self.image.brokers, shutting_down=self.image.shutting_down)
         image, changed_topics, deleted_topics = loaded.after(self.image)
-        # From here on events may be queued: what brokers report after they have seen this image is not refused.
+        # From here on events are accepted, so that what brokers report after they have seen this image is not refused.
         self.interrupted = None
         log.info("the controller is back", epoch=image.controller_epoch, changed_topics=len(changed_topics))
         self._publish(image, changed_topics, deleted_topics)
@@ -351,14 +356,14 @@ class ControllerShell:
         self._watch_fired.set()
 
     async def _follow_watch(self) -> None:
-        """Look at the brokers again whenever the watch fires."""
+        """Read the brokers again whenever the watch fires."""
         while not self.ended.is_set():
             await self._watch_fired.wait()
             self._watch_fired.clear()
             try:
                 await self.look_at_brokers()
             except Refused as refusal:
-                # Interrupted, or the store is full: the brokers are looked at when that is over.
+                # The controller is interrupted, or the store is full: try again later.
                 log.warning("the registered brokers could not be read", reason=refusal.message)
                 await asyncio.sleep(_LONGEST_DELAY_S)
                 self._watch_fired.set()
@@ -366,10 +371,12 @@ class ControllerShell:
                 self._on_bug(problem)
 
     async def _look_at_fence(self) -> None:
-        """So that a store that does not respond, or has another owner, is noticed also while nothing is changed."""
+        """Check the fence regularly, so that a store that does not respond, or that another controller has claimed, is
+        noticed even while nothing changes.
+        """
         while not self.ended.is_set():
             await asyncio.sleep(LOOK_AT_FENCE_S)
-            with contextlib.suppress(Exception):  # whatever it is, the controller has handled it
+            with contextlib.suppress(Exception):  # _run has already handled the failure
                 await self._enqueue(_LookAtFence())
 
     def _failed(self, problem: Exception, event: str) -> None:

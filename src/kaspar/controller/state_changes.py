@@ -1,5 +1,4 @@
-"""What happened to topics and partitions from one image to the next, for the state change log and the controller's
-metrics.
+"""Changes of topics and partitions between two images, for the state change log and the controller's metrics.
 
 The log is Kafka's `state.change.logger`: leaders and in-sync replicas of partitions, topics that are created and
 deleted. A broker without a folder for its logs (`kaspar.log.dir`) does not write it unless its level is set.
@@ -30,7 +29,7 @@ class PartitionChange(NamedTuple):
 
     @property
     def is_unclean(self) -> bool:
-        """As PartitionRegistration.electionWasClean: the leader was neither in sync nor eligible."""
+        """Whether the new leader was neither in sync nor eligible (PartitionRegistration.electionWasClean)."""
         return self.elected and self.new.leader not in self.old.isr and self.new.leader not in self.old.elr
 
     @property
@@ -39,7 +38,7 @@ class PartitionChange(NamedTuple):
 
 
 def partition_changes(old: ClusterImage, new: ClusterImage, changed_topics: Iterable[str]) -> Iterator[PartitionChange]:
-    """The partitions that both images have, and that differ."""
+    """The partitions that are in both images and differ."""
     for name in changed_topics:
         before, after = old.topics.get(name), new.topics.get(name)
         if before is None or after is None or before.topic_id != after.topic_id:
@@ -56,7 +55,7 @@ def record_changes(
     deleted_topics: Iterable[DeletedTopic],
     metrics: ControllerMetrics,
 ) -> None:
-    """Counts elections and, if it is on, writes the log."""
+    """Count elections and, if the state change log is on, write it."""
     logged = log.logger.isEnabledFor(logging.INFO)
     for change in partition_changes(old, new, changed_topics):
         metrics.unclean_elections += change.is_unclean

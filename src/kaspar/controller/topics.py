@@ -1,4 +1,4 @@
-"""Decisions about topics: create, delete, more partitions. The order of the checks and their sentences are Kafka's."""
+"""Decisions about topics: create, delete, add partitions. The order of the checks and their messages are Kafka's."""
 
 import random
 import uuid
@@ -168,7 +168,7 @@ class TopicDecisions:
 
 
 def new_partition(image: ClusterImage, number: int, replicas: tuple[BrokerId, ...]) -> PartitionImage:
-    """The first replica that is up leads; those that are up are in sync, for all are empty."""
+    """A partition led by its first replica that is up. All replicas that are up are in sync, because all are empty."""
     alive = tuple(replica for replica in replicas if image.is_active(replica))
     if not alive:
         raise Refused(
@@ -202,7 +202,7 @@ def _may_collide(name: str) -> bool:
 
 
 def _collisions(image: ClusterImage) -> dict[str, str]:
-    """By collision key, the topics that a new one can collide with."""
+    """The topics that a new topic's name can collide with, by collision key."""
     return {collision_key(name): name for name in image.topics if _may_collide(name)}
 
 
@@ -257,9 +257,10 @@ def _checked_additions(
 def _distinct(
     image: ClusterImage, references: Sequence[TopicReference]
 ) -> list[tuple[TopicReference, TopicImage | None, str | None]]:
-    """Each topic that is named once, and once each that is not, with what is wrong about how it was named.
+    """Each referenced topic once, with an error message if the reference is invalid or the topic is named more than
+    once.
 
-    A topic named by its name and by its id has one result, at its name, with its id.
+    A topic that is named by its name and by its id has one result, for the reference by name, with its id.
     """
     names = Counter(reference.name for reference in references if reference.topic_id == ZERO_UUID)
     ids = Counter(reference.topic_id for reference in references if reference.name is None)

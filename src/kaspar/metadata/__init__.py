@@ -1,10 +1,11 @@
-"""What the cluster knows about itself: the store, and the image of what is in it.
+"""The cluster's metadata: the store, and the image of its contents.
 
-- `store`: the interface to the store; `sqlite`: the embedded one; `zookeeper`: that of a cluster, imported only where
-  it is used; `faults`: one that misbehaves, for tests
-- `image`: the state at one moment; `layout` and `loading`: how it is kept in the store; `topic_names`: their rules
-- `moving`: from the embedded store to ZooKeeper; `nodes`: all of a store; `moved_mark`: on the embedded one afterwards
-- `directories`: which log directories the cluster knows, and where the embedded store is
+- `store`: the interface of the store; `sqlite`: the embedded store; `zookeeper`: the store of a cluster, imported only
+  where it is used; `faults`: a store with injected faults, for tests
+- `image`: the state at one moment; `layout` and `loading`: how it is stored; `topic_names`: the rules for topic names
+- `moving`: moves the embedded store to ZooKeeper; `nodes`: reads and compares whole stores; `moved_mark`: the mark on
+  the embedded store after a move
+- `directories`: the known log directories of brokers, and the location of the embedded store
 """
 
 from kaspar.metadata.image import (

@@ -1,7 +1,7 @@
-"""Updates of the image as bytes: what a controller sends to the brokers that follow it.
+"""Updates of the image as bytes, which a controller sends to the brokers that follow it.
 
-A delta leads from one image to another and has only what differs: of a topic that has changed, the partitions that have
-changed. The whole image is the delta from an empty one. Deletions are part of it, as they are of an `ImageUpdate`.
+A delta changes one image into another and contains only the differences: for a changed topic, the partitions that have
+changed. The whole image is the delta from an empty one. Like an `ImageUpdate`, a delta contains the deletions.
 """
 
 import uuid
@@ -28,7 +28,7 @@ from kaspar.security.scram import ScramCredential
 
 
 class TopicDelta(msgspec.Struct, frozen=True, array_like=True):
-    """`partitions` are those that differ, by their numbers. `configs`: None if they are as before."""
+    """`partitions` are the changed partitions, by number. `configs`: None if unchanged."""
 
     name: str
     topic_id: uuid.UUID
@@ -38,9 +38,9 @@ class TopicDelta(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ImageDelta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`follows` is the version of the image that it changes; None if it has everything. Further fields are those of
-    ClusterImage, None where they are as before; of the ACLs there are those that came and went. `topics` are encoded
-    TopicDeltas: to decode thousands of them at once would hold the interpreter for too long, also in a thread.
+    """`follows` is the version of the image that the delta applies to; None if it contains the whole image. Most other
+    fields are those of ClusterImage, None where unchanged; ACLs are split into those added and removed. `topics` are
+    encoded TopicDeltas, because decoding thousands of them at once would hold the GIL for too long, even in a thread.
     """
 
     version: ImageVersion
@@ -93,8 +93,8 @@ _VALUES: Final = (
 
 
 def delta_between(known: tuple[ImageVersion, ClusterImage] | None, update: ImageUpdate) -> ImageDelta:
-    """What leads from the `known` image to that of the update. `update.changed_topics` has all topics that differ,
-    unless nothing is known.
+    """The delta from the `known` image to that of the update. `update.changed_topics` must contain all topics that
+    differ, unless nothing is known.
     """
     new = update.image
     old = ClusterImage(new.cluster_id) if known is None else known[1]
@@ -127,7 +127,7 @@ def _acl_changes(old: Mapping[str, Acl], new: Mapping[str, Acl]) -> dict[str, An
 
 
 def acls_between(old: Mapping[str, Acl], new: Mapping[str, Acl]) -> tuple[dict[str, Acl], tuple[str, ...]]:
-    """The ACLs that came, and the ids of those that went."""
+    """The ACLs that were added, and the ids of those that were removed."""
     added = {acl_id: acl for acl_id, acl in new.items() if acl_id not in old}
     removed = tuple(acl_id for acl_id in old if acl_id not in new) if len(old) + len(added) > len(new) else ()
     return added, removed
@@ -149,14 +149,14 @@ def _topic_delta(old: TopicImage | None, new: TopicImage) -> TopicDelta:
 
 
 def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Settings may be read-only views of a dict, which cannot be encoded."""
+    """A copy with plain dicts: settings may be read-only views of a dict, which msgspec cannot encode."""
     return {key: dict(each) if isinstance(each, Mapping) else each for key, each in value.items()}
 
 
 def apply_delta(known: ClusterImage | None, delta: ImageDelta) -> ImageUpdate:
-    """The update that a delta stands for. Topics that are as before keep their objects. Raises as `decode_delta`.
+    """The update that a delta encodes. Unchanged topics keep their objects. Raises the same errors as `decode_delta`.
 
-    With a whole image, topics that are not in it are absent, which does not mean that they are deleted.
+    Topics that are missing from a whole image are absent, which does not mean that they were deleted.
     """
     base = known if known is not None and delta.follows is not None else ClusterImage(delta.cluster_id)
     topic_deltas = (_TOPIC_DECODER.decode(each) for each in delta.topics)
@@ -199,5 +199,5 @@ def encode_delta(delta: ImageDelta) -> bytes:
 
 
 def decode_delta(encoded: bytes) -> ImageDelta:
-    """Raises msgspec.DecodeError or ValidationError for bytes that are not a delta."""
+    """Decode a delta. Raises msgspec.DecodeError or ValidationError for bytes that are not a delta."""
     return _DECODER.decode(encoded)

@@ -1,6 +1,6 @@
-"""The log directories that the cluster knows of each broker, and where the embedded store lies among them.
+"""The known log directories of each broker, and which of them has the embedded store.
 
-The list is the broker's own: it, and `kafka-storage format` while it is down, are the only ones to read and write it.
+Only the broker itself reads and writes its list, and `kafka-storage format` while the broker is down.
 """
 
 import uuid
@@ -20,14 +20,14 @@ _UNREAD = uuid.UUID("5f0c6a3e-3f6b-4a8e-9d0b-7c1e52d6a9b4")
 
 
 def id_of_unread(path: str) -> uuid.UUID:
-    """Stands for a log directory that may have logs, and whose id has never been read: it was not mounted when the
-    first release that records the ids was started.
+    """A placeholder id for a log directory that may have logs and whose id was never read, because it was not mounted
+    when the first release that records the ids was started.
     """
     return uuid.uuid5(_UNREAD, path)
 
 
 async def known_directories(store: Store, broker_id: BrokerId) -> dict[uuid.UUID, str] | None:
-    """The paths of a broker's log directories by their ids; None if the broker has never recorded them."""
+    """The paths of a broker's log directories by id. None if the broker has never recorded them."""
     node = await store.get(_path(broker_id))
     if node is None:
         return None
@@ -35,7 +35,7 @@ async def known_directories(store: Store, broker_id: BrokerId) -> dict[uuid.UUID
 
 
 async def remember_directories(store: Store, broker_id: BrokerId, directories: Mapping[uuid.UUID, str]) -> None:
-    """Nothing is written if that is what the store has."""
+    """Record a broker's log directories. Writes nothing if they are unchanged."""
     path = _path(broker_id)
     value = json_values.encode({uuid_to_text(directory): place for directory, place in directories.items()})
     for _ in range(_MAX_ATTEMPTS):
@@ -54,10 +54,11 @@ async def remember_directories(store: Store, broker_id: BrokerId, directories: M
 def still_needed(
     known: Mapping[uuid.UUID, str], image: ClusterImage, broker_id: BrokerId, unusable: Collection[str]
 ) -> dict[uuid.UUID, str]:
-    """Those of a broker's `known` directories that may have a log of it, or are only `unusable` now: of these paths.
+    """A broker's `known` directories without those that it no longer needs. A directory is needed if it may have one of
+    the broker's logs, or if its path is among the currently `unusable` ones.
 
-    One that an operator took out of `log.dirs` is forgotten when no partition is in it any more. While the directory of
-    some partition is unknown, it may be any of them.
+    A directory that an operator removed from `log.dirs` is dropped when no partition is in it any more. While the
+    directory of some partition is unknown, it may be any of them.
     """
     mine = [
         partition.directory_of(broker_id)
@@ -75,10 +76,11 @@ def _path(broker_id: BrokerId) -> str:
 
 
 def store_folder(configured: str | None, log_dirs: Collection[str], formatted: Collection[str]) -> Path:
-    """Where the embedded store is, or is to be created: in `metadata.log.dir`, or else in the log directory that has
-    it, in whatever order they are listed, or else in the first.
+    """The folder of the embedded store: `metadata.log.dir`, or else the log directory that has the store, or else, for
+    a new store, the first log directory.
 
-    Raises KasparError if there seems to be a store that cannot be found: a broker must not start with a new one then.
+    Raises KasparError if there seems to be a store that cannot be found, because then a broker must not start with a
+    new one.
     """
     found = [folder for folder in log_dirs if (Path(folder) / FILE_NAME).exists()]
     if configured is not None and (Path(configured) / FILE_NAME).exists():
@@ -106,7 +108,7 @@ def store_folder(configured: str | None, log_dirs: Collection[str], formatted: C
 
 
 def refuse_unadopted(folders: Collection[str]) -> None:
-    """Raises KasparError if Kafka's metadata is in one of the folders: with a new store its topics would be unknown."""
+    """Raise KasparError if one of the folders has Kafka's metadata, because a new store would not have its topics."""
     for folder in folders:
         metadata_log = Path(folder) / CLUSTER_METADATA_FOLDER
         if metadata_log.is_dir():

@@ -1,6 +1,6 @@
-"""A store that misbehaves as a real one may: unknown outcomes, lost sessions, late and merged watches. For tests.
+"""A store for tests, with the faults of a real one: unknown outcomes, lost sessions, late and merged watches.
 
-A function chooses the faults, so that a test can script them or draw them from a seeded source.
+A function chooses the faults, so that a test can script them or draw them from a seeded random source.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def no_faults() -> Fault:
 
 
 class FaultyStore:
-    """Wraps one session. Watches, unless prompt, are held back until `deliver_watches`, where several become one."""
+    """Wraps one session. Unless `prompt_watches` is set, watches are held back and merged until `deliver_watches`."""
 
     def __init__(self, store: Store, choose: Callable[[], Fault] = no_faults, *, prompt_watches: bool = False) -> None:
         self.choose = choose
@@ -69,7 +69,7 @@ class FaultyStore:
         await self._store.close()
 
     def deliver_watches(self) -> None:
-        """Late, and of several for the same watcher and path only one."""
+        """Call the watchers that were held back, once for each watcher and path."""
         held, self._held = self._held, {}
         for (_, path), watcher in held.items():
             watcher(path)

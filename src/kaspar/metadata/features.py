@@ -18,8 +18,8 @@ class SupportedRange(NamedTuple):
 
 
 LEVEL_OF_KAFKA_4_3: Final = 30
-"""Kafka's metadata.version of its release 4.3, by which tools tell which release a cluster corresponds to. It cannot be
-changed: the metadata of this cluster is not kept in Kafka's records.
+"""The metadata.version of Kafka 4.3, from which tools derive the release that a cluster corresponds to. It cannot be
+changed, because the metadata of this cluster is not stored in Kafka's records.
 """
 
 SUPPORTED: Final[Mapping[str, SupportedRange]] = MappingProxyType(
@@ -35,11 +35,12 @@ SUPPORTED: Final[Mapping[str, SupportedRange]] = MappingProxyType(
 NEW_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {name: supported.max_version for name, supported in SUPPORTED.items()}
 )
-"""The levels of a new cluster. Eligible leader replicas (KIP-966) need one min.insync.replicas for all brokers: that of
-the broker that creates the cluster becomes a setting of the cluster, as in Kafka, whatever the brokers' files say.
+"""The levels of a new cluster. Eligible leader replicas (KIP-966) need one min.insync.replicas for all brokers: as in
+Kafka, the value of the broker that creates the cluster becomes a cluster-wide setting, which overrides the brokers'
+properties files.
 """
 
 FIRST_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {name: level for name, level in NEW_LEVELS.items() if name != ELIGIBLE_LEADER_REPLICAS_VERSION}
 )
-"""The levels of a cluster from before there were features."""
+"""The levels of a cluster that was created by a release without features."""

@@ -1,13 +1,13 @@
-"""The state of a cluster at one moment, immutable. A change creates a new image that shares what stayed the same.
+"""The state of a cluster at one moment, immutable. A change creates a new image that shares the unchanged parts.
 
-Topics are changed in batches (`with_topics`), which copies the two indexes once, however many topics changed.
+Topics are changed in batches (`with_topics`), so that the two indexes are copied once, however many topics changed.
 
-What a broker has to do with a log that it holds is said explicitly, never by absence:
-- the topic's id is among `deleted_topics`: remove it, and report it (`LogsRemoved`);
-- the topic is there, under the same id, has the partition, and the broker is not among its `replicas`: the replica was
-  reassigned, and the log is to be removed (`has_left`). A broker leaves the replicas only when every replica that stays
-  is in sync, or when it was only being added, so no committed record goes with its log;
-- anything else: the log stays.
+The image says explicitly when a broker has to remove a log; absence from the image is never a reason:
+- If the topic's id is among `deleted_topics`, the broker removes the log and reports it (`LogsRemoved`).
+- If the topic exists under the same id and has the partition, and the broker is not among its `replicas`, the replica
+  was reassigned, and the broker removes the log (`has_left`). A broker leaves the replicas only when every remaining
+  replica is in sync, or when it was only being added, so no committed record is lost with its log.
+- Otherwise the log stays.
 """
 
 import uuid
@@ -36,13 +36,13 @@ TRANSACTION_VERSION = "transaction.version"
 
 
 class PartitionImage(NamedTuple):
-    """`elr` are the eligible leader replicas of KIP-966: out of sync, and yet with every committed record, because none
-    was committed since they left the in-sync replicas. `last_known_elr` has the last leader while there is none.
-    `directories` has the id of the log directory of each replica (KIP-858), ZERO_UUID where it is
-    not known, or nothing if none is.
+    """`elr` are the eligible leader replicas of KIP-966: they are out of sync but have every committed record, because
+    none was committed since they left the in-sync replicas. `last_known_elr` has the last leader while there is none.
+    `directories` has the id of the log directory of each replica (KIP-858), ZERO_UUID where it is unknown; it is empty
+    if none is known.
 
-    During a reassignment (KIP-455) `replicas` are the wanted ones followed by `removing_replicas`, and
-    `adding_replicas` are those of the wanted ones that the partition did not have before.
+    During a reassignment (KIP-455) `replicas` are the target replicas followed by `removing_replicas`, and
+    `adding_replicas` are the target replicas that the partition did not have before.
     """
 
     replicas: tuple[BrokerId, ...]
@@ -62,13 +62,13 @@ class PartitionImage(NamedTuple):
 
     @property
     def target_replicas(self) -> tuple[BrokerId, ...]:
-        """The replicas once the reassignment that is under way is done."""
+        """The replicas after the reassignment in progress, if any."""
         if not self.removing_replicas:
             return self.replicas
         return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
 
     def directory_of(self, broker_id: BrokerId) -> uuid.UUID | None:
-        """The log directory that has the replica of this broker, as far as it is known."""
+        """The log directory of this broker's replica. None if it is unknown."""
         if not self.directories or broker_id not in self.replicas:
             return None
         directory = self.directories[self.replicas.index(broker_id)]
@@ -80,7 +80,7 @@ class PartitionImage(NamedTuple):
         return self._replace(directories=tuple(directories) if any(each.int for each in directories) else ())
 
     def with_replicas(self, replicas: tuple[BrokerId, ...]) -> "PartitionImage":
-        """With other replicas, each that stays in its log directory."""
+        """A copy with other replicas. Those that stay keep their log directories."""
         directories = [self.directory_of(replica) or ZERO_UUID for replica in replicas]
         known = tuple(directories) if any(each.int for each in directories) else ()
         return self._replace(replicas=replicas, directories=known)
@@ -88,8 +88,8 @@ class PartitionImage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """`partitions[n]` is partition n. `former_brokers` had replicas that were reassigned: one of them that was down
-    since may still have a log, and has to hear of it when the topic is deleted.
+    """`partitions[n]` is partition n. `former_brokers` had replicas that were reassigned. If such a broker has been
+    down since, it may still have a log, and has to remove it when the topic is deleted.
     """
 
     name: str
@@ -111,7 +111,7 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class DeletedTopic:
-    """A topic that no longer exists for clients, and whose logs these brokers have yet to remove."""
+    """A topic that no longer exists for clients, with the brokers that still have to remove its logs."""
 
     name: str
     topic_id: uuid.UUID
@@ -128,9 +128,9 @@ class AdvertisedEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A broker that is up. `epoch` grows with each start; `clean_start`: its logs had been closed cleanly;
-    `log_dirs` are the ids of the log directories that it can use; `incarnation` is part of the name of its node, and
-    `last_crash` the incarnation of its last start that was not clean.
+    """A broker that is up. `epoch` increases with each start. `clean_start`: its logs had been closed cleanly.
+    `log_dirs` are the ids of the log directories that it can use. `incarnation` is part of the name of its node, and
+    `last_crash` is the incarnation of its last start that was not clean.
     """
 
     broker_id: BrokerId
@@ -145,13 +145,13 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """`brokers` are up; those of them in `shutting_down` are about to stop, get no new leaderships and do not count as
-    in sync. Neither is stored. `broker_epochs` and `broker_incarnations` remember each broker's last known epoch and
-    incarnation, also while it is down: these are the brokers that Kafka calls registered. `broker_configs` has the
-    cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text. `features` has the finalised
-    level of each feature that is not at 0; `features_epoch` is higher after each change of one. `acls` has each ACL
-    under its id; one that is there never changes. `scram_credentials` are those of each user, by mechanism;
-    `delegation_tokens` are known by their ids; `client_quotas` has the entities that have any.
+    """`brokers` are up. Those in `shutting_down` are about to stop: they get no new leaderships, and leave the in-sync
+    replicas where others remain. Neither field is stored. `broker_epochs` and `broker_incarnations` have each broker's
+    last known epoch and incarnation, also while it is down: these are the brokers that Kafka calls registered.
+    `broker_configs` has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text.
+    `features` has the finalised level of each feature that is not at 0; `features_epoch` increases with each change of
+    a level. `acls` has each ACL under its id; an existing ACL never changes. `scram_credentials` are by user and
+    mechanism, `delegation_tokens` by id; `client_quotas` has only entities with quotas.
     """
 
     cluster_id: str
@@ -182,12 +182,14 @@ class ClusterImage:
 
     @property
     def group_version(self) -> int:
-        """From 1 on there are consumer groups of the new protocol (KIP-848)."""
+        """The level of group.version. From 1 on consumer groups may use the new protocol (KIP-848)."""
         return self.features.get(GROUP_VERSION, 0)
 
     @property
     def transaction_version(self) -> int:
-        """From 2 on every transaction ends with an epoch of its own, and produce adds partitions (KIP-890)."""
+        """The level of transaction.version. From 2 on every transaction has its own producer epoch, and produce
+        requests add partitions to it (KIP-890).
+        """
         return self.features.get(TRANSACTION_VERSION, 0)
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
@@ -195,8 +197,8 @@ class ClusterImage:
         return None if name is None else self.topics[name]
 
     def has_left(self, broker_id: BrokerId, topic_id: uuid.UUID, index: int) -> bool:
-        """Whether the image says that the broker has no replica of this partition any more, and is to remove its log.
-        False for topics and partitions that it does not know.
+        """Whether the broker is no longer a replica of this partition, and has to remove its log. False for topics and
+        partitions that the image does not have.
         """
         topic = self.topic_by_id(topic_id)
         if topic is None or not 0 <= index < len(topic.partitions):
@@ -208,7 +210,7 @@ class ClusterImage:
         return broker_id in self.broker_epochs or broker_id in self.brokers
 
     def is_active(self, broker_id: BrokerId) -> bool:
-        """Whether the broker is up, and is not about to stop."""
+        """Whether the broker is up, and is not shutting down."""
         return broker_id in self.brokers and broker_id not in self.shutting_down
 
     def has_partition(self, topic_partition: TopicPartition) -> bool:
@@ -223,23 +225,23 @@ class ClusterImage:
         return tuple(replica for replica in partition.replicas if replica not in self.brokers)
 
     def broker_config(self, broker_id: int) -> Configs:
-        """The dynamic settings of one broker alone."""
+        """The dynamic settings of one broker, without the cluster-wide ones."""
         return self.broker_configs.get(str(broker_id), EMPTY_CONFIGS)
 
     @property
     def cluster_broker_config(self) -> Configs:
-        """The dynamic settings of all brokers."""
+        """The cluster-wide dynamic settings, which apply to all brokers."""
         return self.broker_configs.get(CLUSTER_DEFAULT, EMPTY_CONFIGS)
 
     def endpoints_for(self, listener: str) -> Iterator[tuple[BrokerRegistration, AdvertisedEndpoint]]:
-        """The brokers as a client of that listener reaches them."""
+        """The brokers that have this listener, with their endpoints for it."""
         for registration in self.brokers.values():
             for endpoint in registration.endpoints:
                 if endpoint.listener == listener:
                     yield registration, endpoint
 
     def current_leader(self, topic: str | uuid.UUID, index: int) -> tuple[int, int]:
-        """Leader and leader epoch of a partition; -1 for both where there is no such partition."""
+        """Leader and leader epoch of a partition; -1 for both if there is no such partition."""
         found = self.topics.get(topic) if isinstance(topic, str) else self.topic_by_id(topic)
         if found is None or not 0 <= index < len(found.partitions):
             return -1, -1
@@ -247,8 +249,9 @@ class ClusterImage:
         return partition.leader, partition.leader_epoch
 
     def after(self, known: "ClusterImage") -> tuple["ClusterImage", frozenset[str], tuple[DeletedTopic, ...]]:
-        """This image as the successor of an earlier one that it was not derived from: with the objects of whatever has
-        not changed. And which topics differ, and which of the earlier ones are deleted.
+        """This image as the successor of an earlier one that it was not derived from. Returns it with the objects of
+        the earlier image for topics and mappings that have not changed, the names of the topics that differ, and the
+        newly deleted topics.
         """
         topics = {
             name: old if (old := known.topics.get(name)) == topic and old is not None else topic
@@ -268,7 +271,7 @@ class ClusterImage:
         return replace(self, topics=topics, **same), changed, deleted
 
     def with_topics(self, changes: Mapping[str, TopicImage | None]) -> "ClusterImage":
-        """With these topics created or changed, and those that are None deleted."""
+        """A copy with these topics created or changed, and those that are None removed."""
         topics, names = dict(self.topics), dict(self.topic_names)
         for name, topic in changes.items():
             old = topics.pop(name, None)

@@ -1,13 +1,15 @@
-"""How a broker follows the cluster's image: what the controller publishes, and who on this broker hears of it.
+"""How a broker follows the cluster's image: the updates that the controller publishes, and the listeners of this
+broker.
 
-- Updates are put in place and delivered to the listeners in their order, one listener after the other. Updates that
-  arrive while one is being delivered are merged, so a slow listener has one update waiting, however many there were.
-- An older controller's updates are ignored once a newer one's have arrived.
+- An update replaces the current image and is then delivered to the listeners in order, one after the other. Updates
+  that arrive while one is being delivered are merged, so at most one update waits for a slow listener.
+- An older controller's updates are ignored once a newer controller's have arrived.
 - Absence from an image never means deletion: deletions are part of an update, or of the image (`deleted_topics`). A
-  topic that this broker has replicas of stays in the deletions until this broker reports that its logs are removed. So
-  if one is missing from an image and not among them, that image is incomplete, and the topic is kept as it was.
-- A listener that fails keeps no other from following. It is given the topics concerned again after RETRY_S; not with
-  every update, because the defect may stay, and other topics have no part in it.
+  deleted topic stays in the image's deletions until this broker reports that its logs are removed. So if a topic with
+  replicas on this broker is missing from an image and not among the deletions, the image is incomplete, and the topic
+  is kept as it was.
+- A listener that fails does not affect the others. It gets the topics of the failed change again after RETRY_S, not
+  with every update, because the failure may persist and need not affect other topics.
 """
 
 import asyncio
@@ -24,11 +26,11 @@ log = get_log(__name__)
 
 RETRY_S: Final = 10.0
 LAST_DELIVERY_S: Final = 5.0
-"""How long a delivery may take once the broker stops."""
+"""How long a delivery may still take when the broker stops."""
 
 
 class ImageVersion(NamedTuple):
-    """Orders published images: a later controller's are newer, whatever their number."""
+    """Orders published images: the images of a later controller are newer, whatever their number."""
 
     controller_epoch: int
     number: int
@@ -39,7 +41,7 @@ _BEFORE_THE_FIRST: Final = ImageVersion(-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class ImageUpdate:
-    """What a controller publishes: an image, the topics that differ from the image before, and the deletions."""
+    """What a controller publishes: an image, the topics that differ from the previous image, and the deletions."""
 
     version: ImageVersion
     image: ClusterImage
@@ -48,7 +50,7 @@ class ImageUpdate:
 
     @classmethod
     def whole(cls, version: ImageVersion, image: ClusterImage) -> "ImageUpdate":
-        """For a follower that knows nothing yet."""
+        """The update for a follower without an image: all topics count as changed."""
         return cls(version, image, frozenset(image.topics), tuple(image.deleted_topics.values()))
 
     def merged_with(self, later: "ImageUpdate") -> "ImageUpdate":
@@ -62,7 +64,7 @@ class ImageUpdate:
 @dataclass(frozen=True, slots=True)
 class ImageChange:
     """What a listener gets. `changed_topics` were created, changed or deleted. A topic is deleted if it is among
-    `deleted_topics`, not if it is missing from the new image; one that was recreated has another id.
+    `deleted_topics`, not because it is missing from the new image. A recreated topic has another id.
     """
 
     old: ClusterImage
@@ -83,7 +85,7 @@ OnImage: TypeAlias = Callable[[ImageChange], Awaitable[None] | None]
 
 
 class ImageSource(Protocol):
-    """Where the current image of the cluster is read."""
+    """Provides the current image of the cluster."""
 
     @property
     def current(self) -> ClusterImage: ...
@@ -94,11 +96,11 @@ class _Listener:
     name: str
     on_image: OnImage
     failed: ImageChange | None = None
-    """What it has not carried out, because it failed."""
+    """The change that the listener failed to apply."""
 
 
 class FollowedImage:
-    """The newest image that has reached this broker, and the listeners that act on it."""
+    """The newest image that this broker has received, and the listeners that apply it."""
 
     def __init__(self, broker_id: BrokerId, *, on_bug: Callable[[Exception], None], retry_s: float = RETRY_S) -> None:
         self._broker_id = broker_id
@@ -121,11 +123,11 @@ class FollowedImage:
         return self._current
 
     def add_listener(self, name: str, on_image: OnImage) -> None:
-        """Listeners are called in the order in which they were added."""
+        """Add a listener. Listeners are called in the order in which they were added."""
         self._listeners.append(_Listener(name, on_image))
 
     def receive(self, update: ImageUpdate) -> None:
-        """The controller has published this. Returns at once; listeners are called later."""
+        """Accept an update that the controller has published. Returns at once; listeners are called later."""
         if update.version <= self._received:
             return
         self._received = update.version
@@ -133,7 +135,7 @@ class FollowedImage:
         self._arrived.set()
 
     async def start(self) -> ClusterImage:
-        """Deliver the first update, and follow from then on. A listener that fails with the first fails the start."""
+        """Deliver the first update, then keep following. If a listener fails with the first update, the start fails."""
         await self._arrived.wait()
         change, version = self._take()
         for listener in self._listeners:
@@ -143,7 +145,7 @@ class FollowedImage:
         return self.current
 
     async def stop(self) -> None:
-        """Finish the delivery under way, within LAST_DELIVERY_S. Safe to call twice."""
+        """Stop. A delivery in progress may finish within LAST_DELIVERY_S. Safe to call twice."""
         self._stopping = True
         self._arrived.set()
         task, self._task = self._task, None
@@ -156,7 +158,7 @@ class FollowedImage:
             _resolve(waiter, False)
 
     async def followed(self, version: ImageVersion, *, within_s: float) -> bool:
-        """Wait until this version is delivered to every listener. False if that takes longer, or the broker stops."""
+        """Wait until this version has been delivered to every listener. False on timeout, or if the broker stops."""
         if version <= self._delivered:
             return True
         if self._stopping:
@@ -180,7 +182,7 @@ class FollowedImage:
                 self._note_delivered(version)
 
     async def _is_retry_due(self) -> bool:
-        """Wait for an update, or until a listener that failed is to be called again: whether it is the latter."""
+        """Wait for an update, or until a failed listener is due again. True if a retry is due."""
         if all(listener.failed is None for listener in self._listeners):
             await self._arrived.wait()
             return False
@@ -194,7 +196,7 @@ class FollowedImage:
         return False
 
     def _take(self) -> tuple[ImageChange, ImageVersion]:
-        """Put the waiting update in place."""
+        """Make the waiting update's image the current one."""
         update, self._waiting = self._waiting, None
         assert update is not None, "an update has arrived"
         self._arrived.clear()
@@ -203,7 +205,7 @@ class FollowedImage:
         return ImageChange(old, self._current, update.changed_topics, deleted_topics), update.version
 
     def _completed(self, old: ClusterImage, update: ImageUpdate) -> tuple[ClusterImage, tuple[DeletedTopic, ...]]:
-        """The image with what it must not lack, and every deletion that it or its update says."""
+        """The image with the topics that are missing without being deleted, and the deletions of image and update."""
         image = update.image
         gone = () if image.topics is old.topics else [old.topics[name] for name in old.topics.keys() - image.topics]
         said = [image.deleted_topics[topic.topic_id] for topic in gone if topic.topic_id in image.deleted_topics]
@@ -226,7 +228,7 @@ class FollowedImage:
         try:
             await _call(listener, change)
         except Exception as problem:
-            # The edge of the task: the failure is this listener's alone.
+            # The edge of the task: the failure must not affect other listeners.
             log.exception("a change of the image could not be applied; retrying", listener=listener.name)
             listener.failed = change if listener.failed is None else listener.failed.merged_with(change)
             self._retry_at = asyncio.get_running_loop().time() + self._retry_s

@@ -1,7 +1,7 @@
 """Reads the image from the store, and prepares a new store.
 
-The image is spread over many nodes, which may change while they are read. Every transaction of a controller puts the
-fence (controller/fence.py), so the nodes belong together if the fence has the same version before and after. Otherwise
+The image is spread over many nodes, which may change while they are read. Every transaction of a controller writes the
+fence (controller/fence.py), so the nodes are consistent if the fence has the same version before and after. Otherwise
 they are read again.
 """
 
@@ -44,9 +44,9 @@ async def prepare_store(
     min_insync_replicas: int = 1,
     levels: Mapping[str, int] = NEW_LEVELS,
 ) -> None:
-    """Give a new store its first nodes and the cluster its id; `min_insync_replicas` becomes a setting of a new
-    cluster, and `levels` those of its features. What exists is left as it is; a store of an earlier release gets what
-    it lacks. Raises StoreIncomplete while metadata is moved into the store.
+    """Create the first nodes of a new store, and the cluster's id. A new cluster gets `min_insync_replicas` as a
+    setting and the feature `levels`. Existing nodes are not changed; a store of an earlier release gets the missing
+    ones. Raises StoreIncomplete while metadata is being moved into the store.
     """
     await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):  # another broker was first
@@ -60,7 +60,8 @@ async def prepare_store(
                     Create(store_paths.CLUSTER_ID, cluster.encode()),
                 ]
             )
-    # A move creates its mark with its first nodes: one who lost against it, or sees its nodes, sees the mark too.
+    # A move creates /moving together with its first nodes. So a broker whose transaction above failed because of a
+    # move, or that sees the nodes of one, sees /moving here.
     await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):
         if await store.get(store_paths.FEATURES) is None:
@@ -82,8 +83,8 @@ async def _refuse_incomplete(store: Store) -> None:
 
 
 async def load_image(store: Store) -> ClusterImage:
-    """The whole image as it was at one moment, without the brokers that are up. Raises UnknownOutcome if the store
-    changes faster than it can be read, and DamagedStore if nodes are missing although nothing changes.
+    """A consistent image, without the brokers that are up. Raises UnknownOutcome if the store changes faster than it
+    can be read, and DamagedStore if nodes are missing although nothing changes.
     """
     for _ in range(_MAX_ATTEMPTS):
         fence = await _node(store, store_paths.FENCE)
@@ -134,7 +135,8 @@ async def load_brokers(store: Store, watcher: Watcher | None = None) -> dict[Bro
     found = {
         broker_nodes.registered_as(name): node for name, node in zip(names, nodes, strict=True) if node is not None
     }
-    # Of a broker that was restarted before its earlier session ended, the last incarnation counts: it comes last.
+    # A broker that was restarted before its earlier session ended has two nodes. The later incarnation replaces the
+    # earlier one, because they are sorted.
     return {
         broker: broker_nodes.decode_registration(broker, incarnation, node.created, node.value)
         for (broker, incarnation), node in sorted(found.items(), key=lambda each: each[0])

@@ -1,8 +1,8 @@
 """The mark on an embedded store whose contents were moved to ZooKeeper: from then on no broker may use the file.
 
-The mark is a table, and a format version of its own. A release that knows the mark says where the metadata is. One that
-does not refuses the file because of its version, so an old release cannot use it by mistake either. Both are written,
-and removed, in one transaction.
+The mark is a table and a special format version. A release that knows the mark reports where the metadata is. An older
+release refuses the file because of the version, so it cannot use the file by mistake either. Table and version are
+written, and removed, in one transaction.
 """
 
 import contextlib
@@ -15,13 +15,13 @@ from typing import Final
 from kaspar.base.errors import KasparError
 
 MOVED_VERSION: Final = 1_000
-"""Above that of any format. The version that the nodes have is kept in the mark."""
+"""Higher than any real format version. The format version of the nodes is kept in the mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class MovedMark:
-    """`connect`: where the metadata is, as in zookeeper.connect; `fence_version`: the version of the fence there when
-    it was moved. Every controller puts the fence, so with another version there were changes.
+    """`connect`: where the metadata is, as in zookeeper.connect. `fence_version`: the version of the fence there after
+    the move. Every controller writes the fence, so another version means that there were changes.
     """
 
     connect: str
@@ -43,14 +43,14 @@ def read_mark(connection: sqlite3.Connection) -> MovedMark | None:
 
 
 def format_version(connection: sqlite3.Connection) -> int:
-    """Of the nodes, whether or not they were moved."""
+    """The format version of the nodes, whether or not they were moved."""
     query = "SELECT format_version FROM moved" if _is_marked(connection) else "PRAGMA user_version"
     (version,) = connection.execute(query).fetchone()
     return int(version)
 
 
 def write_mark(connection: sqlite3.Connection, mark: MovedMark) -> None:
-    """Replaces an earlier mark."""
+    """Write the mark, replacing an earlier one."""
     version = format_version(connection)
     with _transaction(connection):
         connection.execute("DROP TABLE IF EXISTS moved")

@@ -1,22 +1,24 @@
-"""Moves the metadata of a broker from its embedded store to ZooKeeper, so that it becomes the first of a cluster.
+"""Moves the metadata of a broker from its embedded store to ZooKeeper, so that it becomes the first broker of a
+cluster.
 
-At every moment at most one of the two stores can be used by brokers, and an interrupted move continues where it was:
+At every moment brokers can use at most one of the two stores, and an interrupted move can be continued:
 
-1. The first transaction creates `/moving` with the first nodes. While it exists, no broker starts there. All later
-   transactions check it. What is copied is the difference between both stores, so it does not matter how much of it an
-   earlier attempt has done, nor whether the broker has run in between. The cluster's id comes last.
-2. Everything is read back and compared, node by node, and as an image.
-3. The embedded store is marked as moved: no broker opens it from now on.
+1. The first transaction creates `/moving` together with the first nodes. While it exists, no broker starts there. All
+   later transactions check it. Only the difference between both stores is copied, so it does not matter how much an
+   earlier attempt has copied, or whether the broker has run in between. The cluster's id is copied last.
+2. Everything is read back and compared, node by node and as an image.
+3. The embedded store is marked as moved: from now on no broker opens it.
 4. `/moving` is deleted.
 
-Undoing is the same backwards, unless a controller has put the fence: `/moving` is created, and the fence and the
-cluster's id are deleted, so that a broker that is just starting cannot go on; then the other nodes, the mark on the
-embedded store, and `/moving`.
+Undoing runs the steps backwards, unless a controller has written the fence. First `/moving` is created, and the fence
+and the cluster's id are deleted, so that a broker that is just starting cannot continue. Then the other nodes, the mark
+on the embedded store and finally `/moving` are deleted.
 
-Versions and transaction numbers are the stores' own and cannot be copied, and two things that are remembered of brokers
-are such numbers. The last epoch becomes 0, which no registration has: one that happened to be equal would hide a crash.
-Incarnations, which are versions, begin again at 1: the last one that a controller has seen becomes 0, or less if there
-were later ones, so that a start that no controller has seen still counts as a crash.
+Versions and transaction numbers belong to a store and cannot be copied. The remembered epochs and incarnations of
+brokers are such numbers. The last epoch becomes 0, which no registration has: a copied epoch that happened to equal
+that of a new registration would hide a crash. Incarnations are versions, and start again at 1. The last incarnation
+that a controller has seen becomes 0, or less if there were later ones, so that a start that no controller has seen
+still counts as a crash.
 """
 
 from collections.abc import Callable, Collection
@@ -35,19 +37,19 @@ from kaspar.metadata.sqlite import FILE_NAME, SqliteMetadata
 from kaspar.metadata.store import Check, Create, Delete, Operation, Put, Store, VersionConflict
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of nodes that are copied and of all that have to be."""
+"""Called with the number of nodes copied so far, and the total."""
 
 _NO_EPOCH: Final = 0
 
 
 class MoveRefused(KasparError):
-    """Nothing was changed."""
+    """The move or its reversal is not possible. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What there is to move. `is_done`: nothing, for it was moved before; `has_begun`: an earlier attempt has copied
-    some of it.
+    """What has to be moved. `is_done`: nothing, because it was moved before. `has_begun`: an earlier attempt has copied
+    a part of it.
     """
 
     cluster_id: str
@@ -59,7 +61,7 @@ class Plan:
 
 
 async def plan_move(source: SqliteMetadata, target: Store, connect: str) -> Plan:
-    """Read both stores. Raises MoveRefused if the target has something else."""
+    """Read both stores and compare them. Raises MoveRefused if the target contains anything else."""
     store = source.connect()
     cluster_id = await _cluster_id(store)
     if cluster_id is None:
@@ -80,7 +82,7 @@ async def plan_move(source: SqliteMetadata, target: Store, connect: str) -> Plan
 
 
 async def move(source: SqliteMetadata, target: Store, connect: str, progress: Progress = lambda *_: None) -> Plan:
-    """Move everything, or continue a move that was interrupted; what was done."""
+    """Move everything, or continue an interrupted move. Returns the plan that was carried out."""
     plan = await plan_move(source, target, connect)
     if plan.is_done:
         return plan
@@ -92,8 +94,8 @@ async def move(source: SqliteMetadata, target: Store, connect: str, progress: Pr
 
 
 async def undo_move(source: SqliteMetadata, target: Store) -> str:
-    """Make the embedded store usable again, and remove the copy; the cluster's id. Raises MoveRefused if the copy was
-    changed since it was made.
+    """Make the embedded store usable again, and remove the copy. Returns the cluster's id. Raises MoveRefused if the
+    copy has been changed since the move.
     """
     mark = await source.moved_mark()
     cluster_id = await _cluster_id(source.connect())
@@ -113,9 +115,9 @@ async def undo_move(source: SqliteMetadata, target: Store) -> str:
 
 
 async def refuse_unmoved(store: Store, folders: Collection[str], *, cluster_id: str | None, connect: str) -> None:
-    """For a broker that starts on ZooKeeper, and whose log directories belong to this cluster. Raises MoveRefused if an
-    embedded store in one of the folders has topics or settings of a cluster that ZooKeeper does not know. Raises
-    KasparError if Kafka's metadata is in one of them.
+    """Check that a broker may start on ZooKeeper; its log directories belong to the cluster `cluster_id`. Raises
+    MoveRefused if an embedded store in one of the folders has topics or settings of a cluster that ZooKeeper does not
+    have. Raises KasparError if one of the folders has Kafka's metadata.
     """
     known = await _cluster_id(store)
     if known is not None and known == cluster_id:
@@ -151,7 +153,7 @@ async def _refuse_unmoved(folder: Path, known: str | None, connect: str) -> None
 
 
 async def _is_in_use(store: Store) -> bool:
-    """Whether there is more than a new cluster has."""
+    """Whether the store has topics, settings or anything else that a new cluster does not have."""
     image = await load_image(store)
     own = {name for name in image.cluster_broker_config if name != MIN_INSYNC_REPLICAS}
     of_brokers = any(configs for name, configs in image.broker_configs.items() if name != CLUSTER_DEFAULT)
@@ -206,7 +208,7 @@ async def _carry_out(plan: Plan, target: Store, progress: Progress) -> None:
 
 
 async def _verified(plan: Plan, target: Store) -> int:
-    """The version of the fence, once the target is found to be as planned."""
+    """Check that the target is as planned. Returns the version of its fence."""
     found = await read_nodes(target)
     wrong = sorted(path for path in plan.nodes.keys() | found.keys() if plan.nodes.get(path) != found.get(path))
     fence = await target.get(store_paths.FENCE)
@@ -219,7 +221,7 @@ async def _verified(plan: Plan, target: Store) -> int:
 
 
 async def _withdraw(target: Store, mark: MovedMark, cluster_id: str) -> None:
-    """Make the copy unusable, on the condition that nobody has used it."""
+    """Make the copy unusable. Raises MoveRefused if a broker has used it."""
     known = await _cluster_id(target)
     if known is None:
         raise MoveRefused(f"ZooKeeper at {mark.connect} has no cluster, so nothing shows whether the copy was used")
@@ -249,7 +251,7 @@ async def _cluster_id(store: Store) -> str | None:
 
 
 async def _copy_of(nodes: Nodes, store: Store) -> Nodes:
-    """The nodes as they are to be in another store, where incarnations are counted from 0 again."""
+    """The nodes with epochs and incarnations adapted for another store, in which the counters start again."""
     epochs, incarnations = broker_nodes.decode_epochs(nodes[store_paths.BROKER_EPOCHS])
     paths = {broker_id: broker_nodes.incarnations_path(broker_id) for broker_id in incarnations}
     counters = await store.get_many(list(paths.values()))

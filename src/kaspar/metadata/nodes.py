@@ -8,9 +8,9 @@ from kaspar.metadata.layout import store_paths
 from kaspar.metadata.store import MAX_TRANSACTION_BYTES, Create, Delete, Operation, Put, Store, size_of
 
 Nodes: TypeAlias = Mapping[str, bytes]
-"""The value of each, by its path."""
+"""The values of nodes, by path."""
 
-_OF_ZOOKEEPER: Final = "zookeeper"  # its own node, at the root of every ensemble
+_OF_ZOOKEEPER: Final = "zookeeper"  # ZooKeeper's own node, at the root of every ensemble
 _READ_AT_ONCE: Final = 500
 
 
@@ -19,7 +19,7 @@ async def top_names(store: Store) -> list[str]:
 
 
 async def read_nodes(store: Store) -> dict[str, bytes]:
-    """Every node but the mark of a move. Nothing else writes meanwhile."""
+    """Read all nodes except `/moving`. Nothing else may write to the store meanwhile."""
     nodes: dict[str, bytes] = {}
     level = [f"/{name}" for name in await top_names(store) if f"/{name}" != store_paths.MOVING]
     while level:
@@ -35,8 +35,8 @@ async def read_nodes(store: Store) -> dict[str, bytes]:
 
 
 def changes_between(wanted: Nodes, found: Nodes) -> list[Operation]:
-    """The operations that lead from one to the other: children are deleted before their parents and created after
-    them, and the cluster's id is the last.
+    """The operations that turn the nodes found into the wanted ones. Children are deleted before their parents and
+    created after them, and the cluster's id comes last.
     """
     changes: list[Operation] = [Delete(path) for path in sorted(found.keys() - wanted.keys(), reverse=True)]
     for path in sorted(wanted, key=lambda path: (path == store_paths.CLUSTER_ID, path)):
@@ -48,7 +48,9 @@ def changes_between(wanted: Nodes, found: Nodes) -> list[Operation]:
 
 
 def in_transactions(operations: Sequence[Operation], *guards: Operation) -> Iterator[list[Operation]]:
-    """As few as possible, each with room for the guards. One without operations, if there are none."""
+    """Split the operations into as few transactions as possible, each with room for the guards. If there are no
+    operations, yields one empty transaction.
+    """
     room = MAX_TRANSACTION_BYTES - sum(map(size_of, guards))
     transaction: list[Operation] = []
     used = 0

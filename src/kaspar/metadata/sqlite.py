@@ -1,13 +1,13 @@
 """The embedded store: nodes in a SQLite file, for a broker that needs no ZooKeeper.
 
-All of SQLite runs in one thread of its own; the event loop only waits. A commit is on the disk when it is done (WAL
-with synchronous=FULL). The file belongs to one process: a second one is refused. Ephemeral nodes of earlier processes
-are removed at opening, for their sessions are over. Watches live in memory, in that same thread, so that a read and
-its watch are one step.
+All SQLite calls run in one dedicated thread; the event loop only waits for it. A commit is durable when it returns (WAL
+with synchronous=FULL). The file belongs to one process; a second one is refused. Ephemeral nodes of earlier processes
+are removed when the file is opened, because their sessions are over. Watches are kept in memory, in the same thread, so
+that a read and its watch are atomic.
 
-On a disk that records have filled, the way out is to delete topics, and that is written here. So both of SQLite's files
-hold space in reserve: free pages in the database, and a log (WAL) long enough for a transaction, which starts again
-from its beginning when it cannot grow.
+If records have filled the disk, topics have to be deleted, and each deletion is written here. So both of SQLite's files
+hold space in reserve: free pages in the database, and a log (WAL) long enough for a transaction, which is reused from
+its beginning when it cannot grow.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 FILE_NAME = "metadata.db"
 FORMAT_VERSION = 4
-"""Since 2 a partition's row may name the log directories of its replicas, which a release of version 1 cannot read. In
-version 3 the last incarnation of a broker stands beside its epoch. Since 4 there are ACLs: a release that does not know
-them would let everyone in.
+"""Since version 2 a partition's row may have the log directories of its replicas, which a release of version 1 cannot
+read. Since version 3 a broker's last incarnation is stored beside its epoch. Since version 4 there are ACLs: a release
+that does not know them would grant access to everyone.
 """
-_APPLICATION_ID = 0x4B535052  # "KSPR": tells our file from any other SQLite file
+_APPLICATION_ID = 0x4B535052  # "KSPR": distinguishes our file from other SQLite files
 _SCHEMA = f"""
     BEGIN IMMEDIATE;
     CREATE TABLE node (
@@ -63,11 +63,11 @@ _SCHEMA = f"""
 """
 _NO_SESSION = 0
 RESPOND_WITHIN_S = 10.0
-_RESERVE_BYTES = 256 * 1024  # many times what one change to a topic takes
+_RESERVE_BYTES = 256 * 1024  # many times the size of one change to a topic
 
 
 class SqliteMetadata:
-    """An open metadata file. `connect` gives sessions, all of them on the event loop that opened it."""
+    """An open metadata file. Sessions (`connect`) belong to the event loop that opened it."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, executor: ThreadPoolExecutor) -> None:
         self.path = path
@@ -77,15 +77,15 @@ class SqliteMetadata:
         self._closed = False
         self._last_session = _NO_SESSION
         self._sessions: dict[int, SqliteStore] = {}
-        # Watched paths and their watchers. Used by the executor's thread only.
+        # Watchers by path. Used by the executor's thread only.
         self._node_watches: dict[str, list[tuple[int, Watcher]]] = {}
         self._children_watches: dict[str, list[tuple[int, Watcher]]] = {}
 
     @classmethod
     async def open(cls, folder: Path, *, even_if_moved: bool = False, file_name: str = FILE_NAME) -> "SqliteMetadata":
-        """Open or create the metadata file in `folder`. Raises KasparError with a sentence. `even_if_moved`: also if
-        its contents were moved to ZooKeeper, for those that only read it, or take that back. `file_name`: of one that
-        no broker uses yet.
+        """Open or create the metadata file in `folder`. Raises KasparError with a message for users. `even_if_moved`:
+        open it even if its contents were moved to ZooKeeper, to read it or to undo the move. `file_name`: the name of a
+        file that no broker uses yet.
         """
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-store")
         path = folder / file_name
@@ -106,12 +106,12 @@ class SqliteMetadata:
     async def close(self) -> None:
         """End every session and close the file. Safe to call twice."""
         for session in list(self._sessions.values()):
-            # What a full disk keeps from being removed is removed when the file is opened again.
+            # Ephemeral nodes that cannot be removed on a full disk are removed when the file is opened again.
             with contextlib.suppress(sqlite3.Error):
                 await session.close()
         if not self._closed:
             self._closed = True
-            with contextlib.suppress(sqlite3.Error):  # nor may a disk that fails keep the broker from stopping
+            with contextlib.suppress(sqlite3.Error):  # a failing disk must not keep the broker from stopping
                 await self.run(self._connection.close)
             self._executor.shutdown(wait=False)
 
@@ -119,7 +119,7 @@ class SqliteMetadata:
         return await self.run(lambda: read_mark(self._connection))
 
     async def mark_moved(self, mark: MovedMark) -> None:
-        """From now on no broker opens the file."""
+        """Mark the file as moved: from now on no broker opens it."""
         await self._change(lambda: write_mark(self._connection, mark))
 
     async def unmark_moved(self) -> None:
@@ -138,7 +138,7 @@ class SqliteMetadata:
         self._sessions.pop(session, None)
         await self.run(lambda: self._remove_session(session))
 
-    # What follows runs in the executor's thread.
+    # The following methods run in the executor's thread.
 
     def read_node(self, path: str, session: int, watcher: Watcher | None) -> Node | None:
         self._roll_back()
@@ -161,7 +161,7 @@ class SqliteMetadata:
         except sqlite3.OperationalError as problem:
             if not _is_full(problem):
                 raise
-            with contextlib.suppress(sqlite3.OperationalError):  # there is no space in the database either
+            with contextlib.suppress(sqlite3.OperationalError):  # the database may have no space either
                 self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
             self._commit(operations, session)
         self._fire(operations)
@@ -181,8 +181,8 @@ class SqliteMetadata:
             raise
 
     def _roll_back(self) -> None:
-        """Also runs before every other operation: on a failing disk even the rollback may fail, and a later read must
-        not return what was never committed.
+        """Roll back an open transaction. This also runs before every other operation: on a failing disk even the
+        rollback may fail, and a later read must not return what was never committed.
         """
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -297,7 +297,9 @@ class SqliteStore:
 
 
 async def _in_time(work: Coroutine[Any, Any, T]) -> T:
-    """A disk that hangs blocks the store's thread. The call is still carried out, before any later one."""
+    """Wait a limited time, because a disk that hangs blocks the store's thread. After a timeout the call still runs,
+    before any later one.
+    """
     doing = asyncio.ensure_future(work)
     doing.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may have given up
     try:
@@ -308,7 +310,7 @@ async def _in_time(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session: int, watcher: Watcher) -> None:
-    """The same watcher is called once, however often it was set."""
+    """Add a watcher. The same watcher is called once, however often it was added."""
     entries = watches.setdefault(path, [])
     if (session, watcher) not in entries:
         entries.append((session, watcher))
@@ -316,7 +318,7 @@ def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session
 
 def _open_file(path: Path, even_if_moved: bool) -> sqlite3.Connection:
     try:
-        if not path.exists():  # what users log in with is in it; SQLite gives its other files the same mode
+        if not path.exists():  # the file contains credentials; SQLite gives its other files the same mode
             path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
         try:
@@ -338,7 +340,7 @@ def _open_file(path: Path, even_if_moved: bool) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, even_if_moved: bool) -> None:
-    # Exclusive before WAL: then no shared-memory file is needed, and no other process can open the file.
+    # The exclusive mode has to come before WAL. Then no shared-memory file is needed, and no other process can open it.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -362,7 +364,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, even_if_moved: bool) ->
 
 
 def _raise_version(connection: sqlite3.Connection) -> None:
-    """From now on an older release refuses the file. On a full disk this is left to the next start."""
+    """Set the current format version, so that older releases refuse the file. On a full disk the next start does it."""
     try:
         connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     except sqlite3.OperationalError as problem:
@@ -371,7 +373,7 @@ def _raise_version(connection: sqlite3.Connection) -> None:
 
 
 def _keep_reserve(connection: sqlite3.Connection) -> None:
-    """Allocate the reserve before records take the space. If there is none even now, the store works without it."""
+    """Allocate the reserve before records take the space. If the disk is already full, the store works without it."""
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     missing = _RESERVE_BYTES - free_pages * page_bytes

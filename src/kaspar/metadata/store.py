@@ -1,17 +1,18 @@
-"""The store of cluster metadata: a small interface with ZooKeeper's hard parts, whatever implements it.
+"""The store of cluster metadata: a small interface with the semantics of ZooKeeper, for every implementation.
 
-- Nodes have a path, a value and a version that starts at 0 and grows by one with every put. A parent exists before its
-  children and is deleted after them.
-- Every call is awaited. A change ends in one of three ways: done (the call returns), refused (`VersionConflict`:
-  nothing was changed), or unknown (`UnknownOutcome`: it may have happened, or may still). Reads end as unknown too.
+- Nodes have a path, a value and a version that starts at 0 and increases by one with every put. A parent exists before
+  its children and is deleted after them.
+- All calls are asynchronous. A change has one of three outcomes: done (the call returns), refused (`VersionConflict`:
+  nothing was changed), or unknown (`UnknownOutcome`: it may have happened, or may still happen). The outcome of a read
+  can be unknown, too.
 - A call ends within seconds: if there is no response by then, its outcome is unknown.
 - A `Store` is one session. Its ephemeral nodes are deleted when it ends. When it is lost, every call raises
   `SessionLost`; the caller opens another session and reads everything again.
-- A watch is set by a read, fires at most once, may be late, and one call may stand for several changes: it says
-  "look again", never what was changed. It fires before a read that shows the change.
-- A read may be behind what other sessions have committed, never behind what its own session knows: what it has read or
-  written, and what a refused transaction has met.
-- A transaction is all or nothing. It holds at most MAX_TRANSACTION_BYTES, and so does a value.
+- A watch is set by a read, fires at most once, may be late, and may stand for several changes. It does not say what was
+  changed; the caller has to read again. It fires before a read that shows the change.
+- A read may be behind the commits of other sessions, but never behind what its own session has read or written, or
+  behind the state that caused a transaction of the session to be refused.
+- A transaction is atomic. Its size, and the size of a value, is at most MAX_TRANSACTION_BYTES.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from kaspar.base.errors import KasparError
 
 MAX_TRANSACTION_BYTES = 512 * 1024
 ANY_VERSION = -1
-_OPERATION_OVERHEAD_BYTES = 64  # what ZooKeeper sends with each, and its chroot: so a message stays below 1 MiB
+_OPERATION_OVERHEAD_BYTES = 64  # ZooKeeper's fields and the chroot: keeps the message below 1 MiB
 
 
 class StoreError(KasparError):
@@ -30,7 +31,7 @@ class StoreError(KasparError):
 
 
 class VersionConflict(StoreError):
-    """Refused, nothing was changed: a node was not there, already there, of another version, or had children."""
+    """Refused, nothing was changed: a node is missing, already exists, has another version, or has children."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path} {problem}")
@@ -46,15 +47,15 @@ class SessionLost(StoreError):
 
 
 class StoreFull(StoreError):
-    """Nothing was changed: there is no space left. Later calls may work."""
+    """Nothing was changed, because there is no space left. Later calls may succeed."""
 
 
 class AccessDenied(StoreError):
-    """Nothing was read or changed: the store does not allow it to this client. Later calls may work."""
+    """Nothing was read or changed, because this client has no permission. Later calls may succeed."""
 
 
 class DamagedStore(StoreError):
-    """Nodes that belong together do not fit, or are missing."""
+    """Nodes are missing, or contradict each other."""
 
 
 class TooLarge(StoreError):
@@ -64,7 +65,7 @@ class TooLarge(StoreError):
 @dataclass(frozen=True, slots=True)
 class Node:
     """`created` is the number of the transaction that created the node; a recreated node has a higher one. `is_mine`:
-    it is ephemeral and of the session that read it."""
+    it is ephemeral and belongs to the session that read it."""
 
     value: bytes
     version: int
@@ -94,7 +95,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Changes nothing; the transaction is refused if the node is not of this version."""
+    """Changes nothing; the transaction is refused if the node does not have this version."""
 
     path: str
     version: int
@@ -102,7 +103,7 @@ class Check:
 
 Operation: TypeAlias = Create | Put | Delete | Check
 Watcher: TypeAlias = Callable[[str], None]
-"""Called on the event loop with the path that was watched."""
+"""Called in the event loop with the watched path."""
 
 
 class Store(Protocol):
@@ -113,7 +114,7 @@ class Store(Protocol):
         ...
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        """Each node or None, in the order of `paths`. Not one moment's picture."""
+        """Each node or None, in the order of `paths`. The nodes are not read atomically."""
         ...
 
     async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
@@ -121,7 +122,7 @@ class Store(Protocol):
         ...
 
     async def transact(self, operations: Sequence[Operation]) -> None:
-        """All of it or nothing."""
+        """Carry out all operations, or none of them."""
         ...
 
     @property
@@ -137,7 +138,7 @@ def parent_of(path: str) -> str:
 
 
 def size_of(operation: Operation) -> int:
-    """What an operation counts towards MAX_TRANSACTION_BYTES."""
+    """The number of bytes by which an operation counts towards MAX_TRANSACTION_BYTES."""
     value = operation.value if isinstance(operation, Create | Put) else b""
     return _OPERATION_OVERHEAD_BYTES + len(operation.path.encode()) + len(value)
 

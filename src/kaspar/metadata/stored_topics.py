@@ -1,4 +1,4 @@
-"""Whether the metadata store has a partition, for those who must not go by an image that lacks it."""
+"""Looks up partitions in the metadata store, for callers that must not rely on an image in which one is missing."""
 
 from collections.abc import Callable
 
@@ -12,11 +12,11 @@ log = get_log(__name__)
 
 class StoredTopics:
     def __init__(self, store: Callable[[], Store | None]) -> None:
-        """`store` is the current session, if there is one."""
+        """`store` returns the current session, if there is one."""
         self._store = store
 
     async def lacks(self, partition: TopicPartition) -> bool:
-        """Whether the store is known to have no such partition. False as well if it cannot be read now."""
+        """Whether the store has no such partition. Also False if it cannot be read now."""
         store = self._store()
         if store is None:
             return False

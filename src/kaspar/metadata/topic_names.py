@@ -1,17 +1,17 @@
-"""The rules of topic names, and the topics that brokers keep for themselves."""
+"""The rules for topic names, and the internal topics."""
 
 import re
 
 from kaspar.base.errors import ErrorCode, Refused
 
-MAX_NAME_LENGTH = 249  # with a partition number, a dash and a suffix it must still be a file name
+MAX_NAME_LENGTH = 249  # with a dash, a partition number and a suffix it must still be a valid file name
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Raises Refused (INVALID_TOPIC_EXCEPTION) with Kafka's sentence."""
+    """Raise Refused (INVALID_TOPIC_EXCEPTION) with Kafka's message if the name is invalid."""
     problem = name_problem(name)
     if problem is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
@@ -30,7 +30,7 @@ def name_problem(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str:
-    """Names with the same key cannot live side by side: metric names turn dots into underscores."""
+    """Topics with the same key cannot exist together, because metric names replace dots by underscores."""
     return name.replace(".", "_")
 
 

@@ -1,4 +1,4 @@
-"""Brokers for your tests: on free ports, removed after the test.
+"""Brokers for your tests, on free ports. Their data is removed after the test.
 
     from kaspar.testing import Broker, Cluster
 
@@ -14,7 +14,7 @@
     with Cluster(brokers=3) as cluster:  # needs Java and kaspar[spark]
         cluster.kill(cluster.controller_id())
 
-`kaspar_broker` is a pytest fixture of a `Broker`, `kaspar_broker_with_registry` of one with a schema registry.
+The pytest fixture `kaspar_broker` is a `Broker`, and `kaspar_broker_with_registry` one with a schema registry.
 """
 
 from kaspar.testing.broker import Broker

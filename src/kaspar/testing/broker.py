@@ -1,7 +1,7 @@
 """`Broker`: a context manager that runs a broker in this process (a thread with its own event loop) or in another.
 
-It sets no signal handlers, several can run at once, and it is safe to close twice. `close()` raises a broken invariant
-of an in-process broker, which fails the test; it never ends the process.
+It sets no signal handlers, several can run at once, and `close()` may be called twice. If an in-process broker has
+failed because of a broken invariant, `close()` raises that error, which fails the test; the process never exits.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Broker:
     """A running broker; `bootstrap_servers` is what clients connect to.
 
     `data_dir` keeps the data; by default a temporary directory is used and removed. `process=True` runs the broker in a
-    process of its own, which can be killed. `overrides` are settings with Kafka's names.
+    separate process, which can be killed. `overrides` are settings with Kafka's names.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class Broker:
         monitor: bool = False,
         console: bool = False,
     ) -> None:
-        """Beside it run, if they are asked for, the schema registry (`registry_url`), the REST proxy (`rest_url`), the
-        monitor (`monitor_url`) and the console (`console_url`)."""
+        """Services that run beside the broker if requested: the schema registry (`registry_url`), the REST proxy
+        (`rest_url`), the monitor (`monitor_url`) and the console (`console_url`)."""
         self.process = process
         self._services = Services(registry=registry, rest=rest, monitor=monitor, console=console)
         self._metrics_address = f"127.0.0.1:{next(free_ports())}" if self._services.read_metrics else ""
@@ -74,7 +74,7 @@ class Broker:
         self.close()
 
     def start(self) -> None:
-        """Return when clients can connect. After `stop()` it starts again with the same data and port."""
+        """Start, and return when clients can connect. After `stop()` it starts again with the same data and port."""
         if self._running is not None:
             return
         values = {
@@ -100,22 +100,22 @@ class Broker:
 
     @property
     def registry_url(self) -> str:
-        """Of the schema registry, with `registry=True`."""
+        """The URL of the schema registry, with `registry=True`."""
         return self._services.url("registry")
 
     @property
     def rest_url(self) -> str:
-        """Of the REST proxy, with `rest=True`."""
+        """The URL of the REST proxy, with `rest=True`."""
         return self._services.url("rest")
 
     @property
     def monitor_url(self) -> str:
-        """Of the monitor, with `monitor=True`."""
+        """The URL of the monitor, with `monitor=True`."""
         return self._services.url("monitor")
 
     @property
     def console_url(self) -> str:
-        """Of the console, with `console=True`."""
+        """The URL of the console, with `console=True`."""
         return self._services.url("console")
 
     @property
@@ -135,7 +135,7 @@ class Broker:
             running.stop()
 
     def kill(self) -> None:
-        """Kill the broker's process with SIGKILL (only with `process=True`). Its services go on."""
+        """Kill the broker's process with SIGKILL (only with `process=True`). Its services keep running."""
         if not isinstance(self._running, _InProcess):
             raise KasparError("only a broker with process=True can be killed")
         running, self._running = self._running, None
@@ -230,7 +230,7 @@ class _InProcess:
         with os.fdopen(read_end, "rb") as ready:
             if not select.select((ready,), (), (), START_TIMEOUT_S)[0]:
                 raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
-            port = ready.read()  # returns when the broker has written it, or has ended
+            port = ready.read()  # returns when the broker has written its port, or has ended
         if not port:
             code = self._process.wait(STOP_TIMEOUT_S)
             raise KasparError(f"the broker exited with code {code} before it was ready")

@@ -1,11 +1,11 @@
-"""`Cluster`: a context manager that runs several brokers, each in a process of its own, and the ZooKeeper they need.
+"""`Cluster`: a context manager that runs several brokers, each in its own process, and the ZooKeeper they need.
 
     with Cluster(brokers=3) as cluster:
         producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
         cluster.kill(cluster.controller_id())
 
-Unlike `kaspar up` it starts nothing again by itself. An exception that leaves the `with` block gets the last lines of
-every log as a note. Brokers that have ended by themselves fail the test.
+Unlike `kaspar up` it does not restart anything by itself. An exception that leaves the `with` block gets the last lines
+of every log as a note. A broker that has ended by itself fails the test.
 """
 
 import contextlib
@@ -38,10 +38,10 @@ _NOTED_LINES: Final = 40
 _SMALL_SERVERS: Final = ServerOptions(
     heap="64m",
     more={
-        # A tick is how finely sessions are timed: short ones make short session timeouts possible.
+        # The tick is the resolution of session timeouts: a short tick allows short session timeouts.
         "tickTime": "500",
         "maxSessionTimeout": "60000",
-        "forceSync": "no",  # kills lose nothing that is in the page cache
+        "forceSync": "no",  # the page cache survives when a process is killed
     },
 )
 
@@ -68,10 +68,10 @@ class Cluster:
         monitor: bool = False,
         console: bool = False,
     ) -> None:
-        """`port` is that of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`).
-        `secure`: as `kaspar up --secure`; `client_settings()` has what librdkafka needs. The schema registry
-        (`registry_url`), the REST proxy (`rest_url`), the monitor (`monitor_url`) and the console (`console_url`) run,
-        if they are asked for, beside brokers that are not secured."""
+        """`port`: the port of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`).
+        `secure`: like `kaspar up --secure`; `client_settings()` returns the settings for librdkafka. The schema
+        registry (`registry_url`), the REST proxy (`rest_url`), the monitor (`monitor_url`) and the console
+        (`console_url`) run beside the brokers if requested, but not with `secure`."""
         self._services = Services(registry=registry, rest=rest, monitor=monitor, console=console)
         if secure and self._services.names:
             raise KasparError("the services of a Cluster reach brokers that are not secured only")
@@ -107,7 +107,7 @@ class Cluster:
     # -- the whole cluster ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Return when all brokers serve, and each of them sees all others. Safe to call twice."""
+        """Start, and return when all brokers serve requests and each sees all others. Safe to call twice."""
         if self._members is not None:
             return
         self._locked.enter_context(self._folder.locked())
@@ -136,7 +136,7 @@ class Cluster:
         return make_members(self._folder, plan, self._overrides, options=_SMALL_SERVERS, with_metrics=self._metrics)
 
     def wait_complete(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Return when every broker sees all brokers, and the controller among them."""
+        """Wait until every broker sees all brokers, with the controller among them."""
         until = time.monotonic() + timeout_s
         for broker in self._started.plan.brokers:
             contact = self._started.contacts[broker.id]
@@ -146,7 +146,7 @@ class Cluster:
                 time.sleep(_PAUSE_S)
 
     def stop(self) -> None:
-        """Stop all cleanly and keep the data. Raises KasparError if a broker has failed."""
+        """Stop all processes cleanly and keep the data. Raises KasparError if a broker has failed."""
         self._services.stop()
         members, self._members = self._members, None
         if members is None:
@@ -182,11 +182,11 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Of all brokers, also of those that are down."""
+        """The addresses of all brokers, including those that are down."""
         return self._started.plan.bootstrap_servers
 
     def client_settings(self, user: str = CLIENT) -> dict[str, str]:
-        """For librdkafka: the bootstrap servers and, of a secured cluster, how `admin` or `client` logs in."""
+        """Settings for librdkafka: bootstrap servers and, in a secured cluster, the login of `admin` or `client`."""
         plan = self._started.plan
         if not plan.is_secured:
             return {"bootstrap.servers": plan.bootstrap_servers}
@@ -195,22 +195,22 @@ class Cluster:
 
     @property
     def registry_url(self) -> str:
-        """Of the schema registry, with `registry=True`."""
+        """The URL of the schema registry, with `registry=True`."""
         return self._services.url("registry")
 
     @property
     def rest_url(self) -> str:
-        """Of the REST proxy, with `rest=True`."""
+        """The URL of the REST proxy, with `rest=True`."""
         return self._services.url("rest")
 
     @property
     def monitor_url(self) -> str:
-        """Of the monitor, with `monitor=True`."""
+        """The URL of the monitor, with `monitor=True`."""
         return self._services.url("monitor")
 
     @property
     def console_url(self) -> str:
-        """Of the console, with `console=True`."""
+        """The URL of the console, with `console=True`."""
         return self._services.url("console")
 
     @property
@@ -244,13 +244,13 @@ class Cluster:
         return self._broker(broker_id).child.log_file
 
     def controller_id(self, timeout_s: float = START_TIMEOUT_S) -> int:
-        """The controller, by the metadata of the brokers. While one is being elected, this waits."""
+        """The controller, according to the brokers' metadata. Waits while a controller is being elected."""
         until = time.monotonic() + timeout_s
         while True:
             running = [each for each in self._started.plan.brokers if self._broker(each.id).child.is_running]
             view = first_view([self._started.contacts[broker.id] for broker in running])
             if view is not None and view.controller_id in {broker.id for broker in running}:
-                assert view.controller_id is not None  # it is in the set
+                assert view.controller_id is not None  # for mypy: None is not in the set
                 return view.controller_id
             if time.monotonic() > until:
                 raise KasparError(f"no broker has named a controller for {timeout_s:.0f} s: {view}")
@@ -259,18 +259,18 @@ class Cluster:
     # -- what tests do to brokers --------------------------------------------------------------------------------------
 
     def kill(self, broker_id: int) -> None:
-        """SIGKILL."""
+        """Kill the broker with SIGKILL."""
         self._broker(broker_id).child.kill()
 
     def pause(self, broker_id: int) -> None:
-        """SIGSTOP: the process exists and does nothing."""
+        """Stop the broker with SIGSTOP: the process still exists, but does nothing."""
         self._broker(broker_id).child.pause()
 
     def resume(self, broker_id: int) -> None:
         self._broker(broker_id).child.send(signal.SIGCONT)
 
     def stop_broker(self, broker_id: int) -> None:
-        """Cleanly: it hands its leaderships over first."""
+        """Stop the broker cleanly: it hands over its leaderships first."""
         broker = self._broker(broker_id)
         broker.child.send(signal.SIGCONT)
         broker.child.send(signal.SIGTERM)
@@ -279,7 +279,7 @@ class Cluster:
         _check_end(broker)
 
     def start_broker(self, broker_id: int, *, wait: bool = True) -> None:
-        """After it was stopped or killed. With `wait`, return when it serves clients again."""
+        """Start a broker that was stopped or killed. With `wait`, return when it serves clients again."""
         broker = self._broker(broker_id)
         if broker.child.is_running:
             raise KasparError(f"{broker.name} is already running")
@@ -288,7 +288,7 @@ class Cluster:
             wait_ready([broker], START_TIMEOUT_S)
 
     def restart(self, broker_id: int) -> None:
-        """Stop it cleanly if it runs, and start it; returns when it serves clients again."""
+        """Stop the broker cleanly if it runs, and start it. Returns when it serves clients again."""
         if self.is_running(broker_id):
             self.stop_broker(broker_id)
         self.start_broker(broker_id)
@@ -308,7 +308,7 @@ class Cluster:
         self._zookeeper(server_id).child.send(signal.SIGCONT)
 
     def start_zookeeper(self, server_id: int = 1) -> None:
-        """After it was killed. Returns when it serves; of an ensemble, when a majority does."""
+        """Start a server that was killed. Returns when it serves requests, which in an ensemble needs a majority."""
         server = self._zookeeper(server_id)
         server.child.start()
         wait_ready([server], START_TIMEOUT_S)
@@ -339,7 +339,7 @@ def _pid(member: Member) -> int:
 
 
 def _check_end(broker: Member) -> None:
-    """One that ended by itself has failed; one that a test has killed has not."""
+    """Raise KasparError if the broker ended by itself with an error. A broker that a test has killed has not failed."""
     if broker.child.exit_code not in (0, -signal.SIGKILL):
         raise KasparError(
             f"{broker.name} {broker.child.how_it_ended()}: {broker.child.last_problem()} "

@@ -20,7 +20,7 @@ def kaspar_broker() -> "Iterator[Broker]":
 
 @pytest.fixture
 def kaspar_broker_with_registry() -> "Iterator[Broker]":
-    """As `kaspar_broker`, with a schema registry at its `registry_url`. Needs kaspar[registry]."""
+    """The same as `kaspar_broker`, with a schema registry at its `registry_url`. Needs kaspar[registry]."""
     from kaspar.testing import Broker
 
     with Broker(registry=True) as broker:

@@ -1,4 +1,4 @@
-"""The services of `Broker(registry=True, ...)` and of `Cluster`: in a thread of this process, on free ports."""
+"""The services of `Broker(registry=True, ...)` and `Cluster`, which run in a thread of this process on free ports."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ _READ_PAGES: Final = {"monitor", "console"}
 
 
 class Services:
-    """Those with these names. They keep their ports when they are started again."""
+    """The requested services. They keep their ports when they are started again."""
 
     def __init__(self, **wanted: bool) -> None:
         names = [name for name, is_wanted in wanted.items() if is_wanted]
@@ -27,17 +27,17 @@ class Services:
 
     @property
     def read_metrics(self) -> bool:
-        """Whether one of them reads the metrics pages of brokers."""
+        """Whether one of the services reads the metrics pages of brokers."""
         return not _READ_PAGES.isdisjoint(self._urls)
 
     @property
     def broker_settings(self) -> Mapping[str, str]:
-        """With which a registry elects its leader, itself, at once."""
+        """Broker settings that let the only registry become leader without delay."""
         return {"group.initial.rebalance.delay.ms": "0"} if "registry" in self._urls else {}
 
     def start(self, bootstrap_servers: str, metrics: Mapping[int, str]) -> None:
-        """Return when they serve. Those that run already, because a broker was killed under them, go on. `metrics` are
-        the addresses of the brokers' metrics pages, by their ids."""
+        """Start the services, and return when they serve requests. Does nothing if they run already, because only the
+        broker was killed. `metrics` are the addresses of the brokers' metrics pages, by broker id."""
         if self._urls and self._running is None:
             from kaspar.web.host_thread import HostThread
 

@@ -1,1 +1,1 @@
-"""`kaspar bench`: performance of a cluster, as tables. The loads are those of Kafka's perf commands."""
+"""`kaspar bench`: measures the performance of a cluster, with the loads of Kafka's perf commands."""

@@ -186,14 +186,14 @@ def latency_command(session: Session, topic: str, records: int, size: int, acks:
 
 @contextlib.contextmanager
 def _new_group(admin: "Admin") -> Iterator[str]:
-    """The name of a group that is deleted at the end."""
+    """A new group name. The group is deleted at the end."""
     from kaspar.client.admin.groups import delete_groups
 
     group = f"kaspar-bench-{random.getrandbits(32):08x}"
     try:
         yield group
     finally:
-        delete_groups(admin, [group])  # if this is refused, the broker deletes it after offsets.retention.minutes
+        delete_groups(admin, [group])  # if this is refused, the group expires after offsets.retention.minutes
 
 
 def _show(session: Session, measured: "Measured") -> None:

@@ -1,4 +1,4 @@
-"""The loads of `kaspar bench`: those of Kafka's perf commands, measured for a table."""
+"""The loads of `kaspar bench`: those of Kafka's perf commands, with their measurements."""
 
 import time
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Measured:
     throughput: Throughput
     latencies: Latencies | None = None
     is_complete: bool = True
-    """Whether the load ended as planned, rather than after a time without records."""
+    """Whether the load ended as planned, and not because no records arrived for some time."""
 
     def row(self) -> dict[str, object]:
         return {**self.throughput.row(), **(self.latencies.row() if self.latencies is not None else {})}
@@ -37,7 +37,7 @@ def produce(
     rate: float | None,
     advance: Advance,
 ) -> Measured:
-    """A latency is the time from when a record is due until the response to its batch."""
+    """Write records. The latency of a record is the time from when it is due until the response to its batch."""
     latencies = Latencies()
     stored_records = stored_bytes = 0
 
@@ -62,7 +62,7 @@ def produce(
 def consume(
     client: Client, topic: str, *, group: str, records: int, timeout_s: float, read_committed: bool, advance: Advance
 ) -> Measured:
-    """As the only member of the group. The time until it has partitions is not counted."""
+    """Read records as the only member of a group. The time until it has partitions is not counted."""
     options = ConsumerOptions(
         group_id=group,
         topics=[topic],
@@ -88,7 +88,7 @@ def consume(
 
 
 def pass_on(client: Client, topic: str, *, records: int, size: int, acks: int, advance: Advance) -> Measured:
-    """One record at a time, from the producer to a consumer. The first trip opens connections and is not counted."""
+    """Send one record at a time from a producer to a consumer. The first one opens connections and is not counted."""
     latencies = Latencies()
     value = b"x" * size
     with RoundTrips(client, topic, acks) as round_trips:

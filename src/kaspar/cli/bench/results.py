@@ -1,4 +1,4 @@
-"""What a benchmark measured, in the numbers that people compare."""
+"""The results of a benchmark: throughput and latencies."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _SHARES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.99
 
 @dataclass(slots=True)
 class Latencies:
-    """How often each latency was seen."""
+    """The number of records with each latency."""
 
     counts: Counter[float] = field(default_factory=Counter)
 
@@ -21,7 +21,7 @@ class Latencies:
         self.counts[latency_ms] += count
 
     def row(self) -> dict[str, object]:
-        """Average, percentiles and the longest; empty if there are none."""
+        """Average, percentiles and maximum; empty if there are no latencies."""
         total = self.counts.total()
         if not total:
             return {}
@@ -75,5 +75,5 @@ LATENCY_COLUMNS: Final = (
 
 
 def columns_of(row: Row) -> list[Column]:
-    """Those that the row has values for."""
+    """The columns for which the row has values."""
     return [column for column in (*THROUGHPUT_COLUMNS, *LATENCY_COLUMNS) if column.key in row]

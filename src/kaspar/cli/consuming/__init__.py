@@ -1,1 +1,1 @@
-"""`kaspar consume`: where it starts and stops, which records it prints, and how."""
+"""`kaspar consume`: start and stop positions, selection of records, and output formats."""

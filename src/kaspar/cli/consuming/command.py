@@ -57,7 +57,7 @@ class _Choice:
     topics: tuple[str, ...]
     position: Position
     until: End | AtTime | None
-    """None to follow."""
+    """None: continue with new records."""
     partitions: tuple[int, ...] | None
     group: str | None
     read_committed: bool
@@ -203,7 +203,7 @@ def command(
 def _schema_decoder(
     session: Session, url: str, key_type: RecordType, value_type: RecordType
 ) -> Callable[[RawRecord], RawRecord]:
-    """For what has no type of its own. The log-in of the registry is in the properties of the session."""
+    """A decoder for keys and values without an explicit type. The session's properties have the registry's log-in."""
     from kaspar.cli.consuming.schemas import SchemaDecoder
 
     guessed = (RecordType.AUTO, RecordType.JSON)
@@ -247,7 +247,7 @@ def _consume(session: Session, choice: _Choice, printer: Printer) -> None:
         starts = find_starts(admin.client, wanted, choice.position) if choice.group is None else {}
         remaining = _remaining(admin, choice, wanted)
     properties = {
-        "group.id": choice.group or "kaspar-consume",  # librdkafka wants one; without --group it is never used
+        "group.id": choice.group or "kaspar-consume",  # librdkafka requires one; without --group it is never used
         "isolation.level": "read_committed" if choice.read_committed else "read_uncommitted",
         "auto.offset.reset": "latest" if isinstance(choice.position, End) else "earliest",
         "allow.auto.create.topics": "false",

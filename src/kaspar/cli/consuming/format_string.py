@@ -1,4 +1,4 @@
-"""`--format`: how a record is printed, in the format language of kcat's option -f.
+"""`--format`: prints records in the format language of kcat's option -f.
 
 %s value     %S its length, -1 if null     %R its length as 4 big-endian bytes
 %k key       %K its length, -1 if null     %T timestamp in milliseconds
@@ -41,7 +41,7 @@ _CODES: Final[dict[str, Callable[[ReadRecord], bytes]]] = {
 
 
 def compile_format(text: str) -> Callable[[ReadRecord], bytes]:
-    """Raises ValueError with a sentence."""
+    """Compile a format. Raises ValueError with a message for users."""
     pieces: list[Callable[[ReadRecord], bytes] | bytes] = []
     position = 0
     while position < len(text):

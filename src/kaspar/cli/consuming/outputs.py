@@ -1,4 +1,4 @@
-"""How records are printed: `--output` and `--meta`. Each form makes bytes of a record, its line end included."""
+"""The output formats for records: `--output` and `--meta`. Each converts a record to bytes, including the line end."""
 
 import base64
 import math
@@ -24,7 +24,7 @@ class Output(StrEnum):
 
 
 def show(output: Output, *, meta: bool, separator: str, colours: Colours, width: int) -> Show:
-    """`separator` stands between the columns of a line; `colours` and `width` are for `pretty`."""
+    """The function for an output format. `separator` is put between columns; `colours` and `width` are for `pretty`."""
     match output:
         case Output.PRETTY:
             return lambda record: utf8(pretty(record, meta=meta, colours=colours, width=width)) + b"\n"
@@ -45,7 +45,7 @@ def show(output: Output, *, meta: bool, separator: str, colours: Colours, width:
 
 
 def show_parts(path: JsonPath) -> Show:
-    """Each part that the path leads to, one a line: text as it is, everything else as JSON."""
+    """The function for --path: prints the parts that match, one per line, text unchanged and the rest as JSON."""
 
     def lines(record: ReadRecord) -> bytes:
         return b"".join(utf8(plain_text(part)) + b"\n" for part in path.find(record.value))
@@ -96,8 +96,8 @@ def _json_line(record: ReadRecord, *, meta: bool) -> bytes:
 
 
 def _field(name: str, value: Any) -> dict[str, Any]:
-    """Bytes that are no text have a field of another name, so that a reader knows what it has. JSON has no number for
-    NaN and infinity: they are text."""
+    """A JSON field. Bytes that are not text get a different field name, so that readers can distinguish them. JSON has
+    no numbers for NaN and infinity: they become text."""
     if isinstance(value, bytes):
         return {f"{name}_base64": base64.b64encode(value).decode()}
     if isinstance(value, float) and not math.isfinite(value):

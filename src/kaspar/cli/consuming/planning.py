@@ -1,4 +1,4 @@
-"""The offsets at which `kaspar consume` starts and stops, looked up in the cluster once, when it starts."""
+"""The offsets at which `kaspar consume` starts and stops. They are looked up in the cluster once, when it starts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ Offsets = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a partition has: from `earliest` up to, but without, `latest`."""
+    """The offsets of a partition, from `earliest` up to but not including `latest`."""
 
     earliest: int
     latest: int
     at_time: int = NO_OFFSET
-    """The first offset at the time of the position; -1 if there is none, or it is not about a time."""
+    """The first offset at or after the position's time; -1 if there is none, or the position is not a time."""
 
 
 def start_of(position: Position, bounds: Bounds) -> int:
-    """An offset outside of what the partition has becomes the nearer of its two ends."""
+    """The start offset for a position. An offset outside the partition's bounds is clamped to them."""
     match position:
         case Start():
             wanted = bounds.earliest
@@ -53,7 +53,7 @@ def find_starts(client: Client, partitions: Sequence[TopicPartition], position: 
 def find_ends(
     client: Client, partitions: Sequence[TopicPartition], until: End | AtTime, *, read_committed: bool
 ) -> Offsets:
-    """For each partition the offset behind the last record to read."""
+    """For each partition the offset after the last record to read."""
     isolation_level = READ_COMMITTED if read_committed else READ_UNCOMMITTED
     latest = offsets_at(client, partitions, LATEST_TIMESTAMP, isolation_level=isolation_level)
     if isinstance(until, End):

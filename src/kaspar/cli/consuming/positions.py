@@ -1,4 +1,4 @@
-"""Where `kaspar consume` starts (`--from`) and stops (`--until`)."""
+"""The positions at which `kaspar consume` starts (`--from`) and stops (`--until`)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +9,12 @@ from kaspar.cli.records.times import FORMS, MIN_EPOCH_MS, parse_time
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The first record that the log still has."""
+    """The first record in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Behind the last record there is now."""
+    """After the current last record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class AtOffset:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """So many offsets before the end of each partition."""
+    """`count` offsets before the end of each partition."""
 
     count: int
 
@@ -42,7 +42,9 @@ _ENDS: Final = frozenset({"end", "latest"})
 
 
 def parse_position(text: str, now: datetime) -> Position:
-    """start, end, an offset, -N for the last N of each partition, or a time. Raises ValueError with a sentence."""
+    """Parse a position: start, end, an offset, -N for the last N of each partition, or a time. Raises ValueError with a
+    message for users.
+    """
     word = text.strip().lower()
     if word in _STARTS:
         return Start()
@@ -59,7 +61,9 @@ def parse_position(text: str, now: datetime) -> Position:
 
 
 def parse_until(text: str, now: datetime) -> End | AtTime:
-    """end, or a time: records with this timestamp or a later one are not read. Raises ValueError with a sentence."""
+    """Parse end, or a time: records with this timestamp or a later one are not read. Raises ValueError with a message
+    for users.
+    """
     if text.strip().lower() in _ENDS:
         return End()
     try:

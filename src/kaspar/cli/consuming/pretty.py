@@ -21,7 +21,7 @@ _INDENT: Final = "  "
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """The escape sequences of each kind of text; empty ones where there are no colours."""
+    """The escape sequence for each kind of text; all are empty without colours."""
 
     place: str = ""
     time: str = ""
@@ -50,7 +50,7 @@ COLOURS: Final = Colours(
 
 
 def pretty(record: ReadRecord, *, meta: bool, colours: Colours, width: int) -> str:
-    """One line if everything fits the width, otherwise the value on lines of its own."""
+    """Format a record in one line if it fits the width, otherwise with the value on separate lines."""
     raw = record.raw
     plain_head = [str(raw), local_time(raw.timestamp_ms)]
     head = [colours.paint(colours.place, plain_head[0]), colours.paint(colours.time, plain_head[1])]

@@ -1,4 +1,4 @@
-"""Prints the selected records, and collects what the command reports at its end."""
+"""Prints the selected records, and counts the problems that the command reports at its end."""
 
 import select
 import sys
@@ -20,7 +20,7 @@ class Printer:
     show: Show
     where: Where | None = None
     limit: int | None = None
-    """How many records are printed at most."""
+    """The maximum number of records to print."""
     key_type: RecordType = RecordType.AUTO
     value_type: RecordType = RecordType.AUTO
     decode: Callable[[RawRecord], RawRecord] | None = None
@@ -35,7 +35,7 @@ class Printer:
         return self.limit is not None and self.printed >= self.limit
 
     def print(self, raw: RawRecord) -> None:
-        """Prints nothing if the record does not match. One that cannot be decoded is reported at once."""
+        """Print a record if it matches. A record that cannot be decoded is reported at once."""
         try:
             decoded = raw if self.decode is None else self.decode(raw)
             record = ReadRecord(decoded, self.key_type, self.value_type)
@@ -56,7 +56,7 @@ class Printer:
         self.out.flush()
 
     def check_reader(self) -> None:
-        """Raise BrokenPipeError if the reader of the output is gone, which a write would detect only with the next
+        """Raise BrokenPipeError if the reader of the output is gone. A write would detect that only with the next
         record."""
         if self._reader is None:
             self._reader = select.poll()

@@ -1,7 +1,7 @@
-"""Reads records with librdkafka and hands them to the printer: partitions by themselves, or as a member of a group.
+"""Reads records with librdkafka and passes them to the printer: from given partitions, or as a member of a group.
 
-Whatever ends the command (the last record, Ctrl-C, a closed pipe), the consumer is closed, so a member leaves its group
-at once and commits what was printed: never a record that was read, but not written out.
+However the command ends (the last record, Ctrl-C, a closed pipe), the consumer is closed, so a member leaves its group
+at once and commits the offsets of printed records, but never those of records that were read and not printed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
 _POLL_S: Final = 0.2
-"""How long a poll waits: Ctrl-C is noticed behind it."""
+"""The timeout of a poll. Ctrl-C is noticed after the poll."""
 _BATCH: Final = 500
 _LOG_APPEND_TIME: Final = 2  # confluent_kafka.TIMESTAMP_LOG_APPEND_TIME; importing it for each record is slow
 
@@ -27,7 +27,7 @@ _LOG_APPEND_TIME: Final = 2  # confluent_kafka.TIMESTAMP_LOG_APPEND_TIME; import
 def read_partitions(
     settings: Mapping[str, Any], starts: Mapping[TopicPartition, int], remaining: Remaining | None, printer: Printer
 ) -> None:
-    """Read these partitions from these offsets; without `remaining` until the limit or Ctrl-C."""
+    """Read partitions from these offsets. Without `remaining`, read until the limit or Ctrl-C."""
     if remaining is not None:
         remaining.assign(starts)
         if remaining.is_done:
@@ -44,7 +44,7 @@ def read_partitions(
 def read_as_member(
     settings: Mapping[str, Any], subscription: Sequence[str], remaining: Remaining | None, printer: Printer
 ) -> None:
-    """Read what the group assigns to this member, from where the group is. Commits what was printed."""
+    """Read the partitions assigned to this member, from the group's committed offsets. Commits printed records."""
     import confluent_kafka
 
     def assigned(_: object, partitions: Sequence[confluent_kafka.TopicPartition]) -> None:
@@ -61,7 +61,7 @@ def read_as_member(
 
 
 class Reading:
-    """Prints what a consumer that is assigned or subscribed reads."""
+    """Prints the records of a consumer that has an assignment or a subscription."""
 
     def __init__(self, consumer: "Consumer", remaining: Remaining | None, printer: Printer, *, commits: bool) -> None:
         self._consumer = consumer
@@ -71,7 +71,7 @@ class Reading:
         self._interrupts = Interrupts()
 
     def run(self) -> None:
-        """Closes the consumer at the end."""
+        """Read and print until done. Closes the consumer at the end."""
         with self._interrupts:
             try:
                 while not self._printer.is_done and not (self._remaining is not None and self._remaining.is_done):
@@ -100,12 +100,12 @@ class Reading:
                     last[_partition_of(message)] = message
             self._printer.flush()
         except KeyboardInterrupt:
-            self._store(last)  # Python flushes the rest of the output when the command ends
+            self._store(last)  # the rest of the output is flushed when the command ends
             raise
         self._store(last)
 
     def _is_wanted(self, message: "Message") -> bool:
-        """Not if it came after the command began: then it is not committed, either."""
+        """False for a record that was written after the command started: it is not printed, and not committed."""
         if self._remaining is None:
             return True
         where, offset = _partition_of(message), message.offset() or 0
@@ -113,7 +113,7 @@ class Reading:
         return not self._remaining.is_behind_end(where, offset)
 
     def _store(self, last: "Mapping[TopicPartition, Message]") -> None:
-        """The offsets to commit: those behind what was printed."""
+        """Store the offsets to commit: those after the printed records."""
         if not self._commits:
             return
         from confluent_kafka import KafkaException
@@ -122,12 +122,12 @@ class Reading:
             for message in last.values():
                 try:
                     self._consumer.store_offsets(message)
-                except KafkaException as problem:  # the partition was taken away meanwhile: another member reads it
+                except KafkaException as problem:  # the partition was revoked since: another member reads it
                     if problem.args[0].name() != "_STATE":
                         raise CommandFailed(f"the offset cannot be committed: {problem.args[0].str()}") from None
 
     def _is_record(self, message: "Message") -> bool:
-        """Raises KasparError for errors that do not pass by themselves."""
+        """Whether the message is a record. Raises KasparError for errors that are not transient."""
         error = message.error()
         if error is None:
             return True
@@ -140,7 +140,7 @@ class Reading:
         if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
             return False
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._commits:
-            return False  # librdkafka looks for the coordinator of its group even if it is no member of it
+            return False  # librdkafka looks up the coordinator of its group even if it is not a member
         raise problem_of(error)
 
 
@@ -151,7 +151,7 @@ def _partition_of(message: "Message") -> TopicPartition:
 def raw_record(message: "Message") -> RawRecord:
     kind, timestamp_ms = message.timestamp()
     headers = message.headers() or ()
-    assert not isinstance(headers, dict)  # a form for producers only
+    assert not isinstance(headers, dict)  # only producers may pass a dict
     return RawRecord(
         message.topic() or "",
         message.partition() or 0,

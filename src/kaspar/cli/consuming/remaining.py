@@ -1,4 +1,4 @@
-"""What is left to read for a command that ends at the current end."""
+"""Tracks what is left to read for a command that stops at the current end."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,11 +6,11 @@ from kaspar.base.ids import TopicPartition
 
 
 class Remaining:
-    """Partitions that this consumer reads and whose end it has not reached.
+    """The partitions that this consumer reads and whose end it has not reached.
 
-    The ends are those of when the command began, so it also ends while others produce. A partition is at its end when
-    its last record was read, or when the broker has no more for it: behind the last record there may be offsets
-    without one, such as markers of transactions.
+    The ends are those at the start of the command, so it also stops while others produce. The end of a partition is
+    reached when its last record was read, or when the broker reports the end: after the last record there may be
+    offsets without one, such as transaction markers.
     """
 
     def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
@@ -19,7 +19,7 @@ class Remaining:
         self._was_assigned = False
 
     def assign(self, starts: Mapping[TopicPartition, int | None]) -> None:
-        """These partitions are read from now on, too; None if it is not known where they start."""
+        """Add partitions that are read from now on. `starts` are their first offsets, None if unknown."""
         self._was_assigned = True
         for where, start in starts.items():
             end = self._ends.get(where, 0)
@@ -37,7 +37,7 @@ class Remaining:
         self._left.discard(where)
 
     def is_behind_end(self, where: TopicPartition, offset: int) -> bool:
-        """Whether the record came after the command began."""
+        """Whether the record was written after the command started."""
         return offset >= self._ends.get(where, 0)
 
     @property

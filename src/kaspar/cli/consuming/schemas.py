@@ -1,7 +1,7 @@
-"""Records whose schemas are in a registry, as JSON (`--schema-registry`).
+"""Decodes records whose schemas are in a registry, as JSON (`--schema-registry`).
 
-A value that begins as Confluent's serializers write it is read by its schema, and reported if that fails. A key that
-begins so may also be a number, so it stays as it is if no schema reads it. All others stay as they are.
+A value that starts like those of Confluent's serializers is decoded with its schema, and failures are reported. A key
+that starts like this may also be a number, so it is left unchanged if it cannot be decoded. All others are unchanged.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _LEAST_BYTES = 5
 
 class SchemaDecoder:
     def __init__(self, registry: Mapping[str, str], *, reads_keys: bool, reads_values: bool) -> None:
-        """`registry` has Confluent's properties of a client. Raises InvalidSetting."""
+        """`registry` has the properties of Confluent's clients. Raises InvalidSetting."""
         self._reader = RecordReader(RegistryClient(registry_config(registry)))
         self._reads_keys = reads_keys
         self._reads_values = reads_values

@@ -1,7 +1,7 @@
-"""`--where`: a Python expression that says which records are printed.
+"""`--where`: a Python expression that selects the records to print.
 
-It is compiled once, and runs with the rights of the user who typed it, as any Python program does: untrusted
-expressions must not be passed to it.
+It is compiled once, and runs with the user's rights, like any Python program: untrusted expressions must not be passed
+to it.
 """
 
 import ast
@@ -22,8 +22,8 @@ _MODULES: Final[dict[str, ModuleType]] = {"datetime": datetime, "json": json, "m
 
 
 class Where:
-    """Whether a record is printed. A record for which the expression fails, for instance because a field is missing, is
-    not; how many there were, and the first failure, is kept for the end."""
+    """Decides whether a record is printed. A record for which the expression fails, for instance because a field is
+    missing, is skipped. The number of failures and the first one are reported at the end."""
 
     def __init__(self, code: CodeType) -> None:
         self._code = code
@@ -43,11 +43,11 @@ class Where:
                 "offset": raw.offset,
                 "topic": raw.topic,
             }
-            # One dict for globals and locals, so that comprehensions see the names, too.
+            # One dict is used for globals and locals, so that comprehensions can access the names.
             return bool(eval(self._code, names))
         except CannotRead:
             raise
-        except Exception as problem:  # the expression is the user's: it may raise anything
+        except Exception as problem:  # the user's expression may raise anything
             self.failures += 1
             if self.first_failure is None:
                 self.first_failure = f"{raw}: {type(problem).__name__}: {problem}"
@@ -55,7 +55,9 @@ class Where:
 
 
 def compile_where(text: str) -> Where:
-    """Raises ValueError with a sentence if it is not an expression, or uses names that records do not have."""
+    """Compile an expression. Raises ValueError with a message for users if it is not an expression, or uses names that
+    records do not have.
+    """
     try:
         tree = ast.parse(text.strip(), filename="--where", mode="eval")
         code = compile(tree, "--where", "eval")

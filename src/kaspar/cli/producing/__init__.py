@@ -1,1 +1,1 @@
-"""`kaspar produce`: records from lines, JSON, CSV and templates, and their delivery."""
+"""`kaspar produce`: reads records from lines, JSON, CSV and templates, and delivers them."""

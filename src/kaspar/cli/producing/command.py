@@ -54,7 +54,7 @@ def _words(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _template(text: str) -> Template:
-    """@FILE stands for the contents of the file."""
+    """Parse a template. @FILE stands for the contents of a file."""
     if not text.startswith("@"):
         return parse_template(text)
     try:
@@ -222,7 +222,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """What the command prints."""
+    """The options for what the command prints."""
 
     verbose: bool
     quiet: bool
@@ -247,7 +247,8 @@ def _produce(
     settings = settings_of_producer(session, {name: text for name, text in properties.items() if text is not None})
     report = Report(topic)
     with Interrupts() as interrupts:
-        # Before the topic is looked up: librdkafka waits half a second before it asks for its producer id.
+        # Created before the topic is looked up, because librdkafka waits half a second before it requests a producer
+        # id.
         on_delivered = _print_at_once if printed.verbose else None
         delivery = Delivery(settings, topic, report, interrupts, on_delivered=on_delivered)
         with session.admin() as admin:

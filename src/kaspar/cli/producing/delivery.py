@@ -1,4 +1,4 @@
-"""Hands records to librdkafka and follows each until a broker has it, or refuses it."""
+"""Passes records to librdkafka and tracks each until a broker has stored or refused it."""
 
 import functools
 import sys
@@ -33,7 +33,7 @@ class _Outcome:
 
 
 class Delivery:
-    """Callbacks only collect outcomes, which are reported behind the call: see `interrupts`."""
+    """Delivers records. Callbacks only collect outcomes, which are reported after the call: see `interrupts`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Delivery:
         *,
         on_delivered: Callable[[str], None] | None = None,
     ) -> None:
-        """`on_delivered` gets the place of each record in the log: orders/0@17."""
+        """`on_delivered` is called with the position of each record in the log: orders/0@17."""
         from confluent_kafka import KafkaException, Producer
 
         self._refused = KafkaException
@@ -57,7 +57,7 @@ class Delivery:
         self._poll_due_s = 0.0
 
     def send(self, record: NewRecord) -> None:
-        """Waits while the client's buffer is full."""
+        """Send a record. Waits while the client's buffer is full."""
         while True:
             try:
                 self._hand_over(record)
@@ -87,7 +87,7 @@ class Delivery:
         )
 
     def wait_until(self, due: float) -> None:
-        """Until this time of the monotonic clock, while deliveries are reported."""
+        """Wait until this time of the monotonic clock, and report deliveries meanwhile."""
         while (left := due - time.monotonic()) > 0:
             self._poll(min(left, _POLL_S))
 
@@ -96,7 +96,7 @@ class Delivery:
             print(f"kaspar: {sentence}", file=sys.stderr)
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Wait until every record is delivered or has failed; with a timeout, those that are left count as failed."""
+        """Wait until every record is delivered or has failed. After the timeout the remaining ones count as failed."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while len(self._producer) > 0:
             with self._interrupts.shield():
@@ -117,7 +117,7 @@ class Delivery:
         self._outcomes.append(_Outcome(place, error, message.partition() or 0, message.offset(), size))
 
     def _report_outcomes(self) -> None:
-        """Raises KasparError if nothing of this can be written."""
+        """Report the collected outcomes. Raises KasparError if the user may not write to the topic at all."""
         while self._outcomes:
             outcome = self._outcomes.popleft()
             if outcome.error is not None:

@@ -1,7 +1,7 @@
 """The placeholders of the template language, each declared once.
 
 A faker is created once from its arguments and then generates a text for every record. All randomness comes from the
-template's one generator, so a seed repeats every record; only `now` and `recent` read the clock.
+template's single generator, so a seed reproduces all records; only `now` and `recent` read the clock.
 """
 
 import math
@@ -22,7 +22,7 @@ _LONGEST_S: Final = 100 * 366 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a faker may use for one record."""
+    """The inputs of a faker for one record."""
 
     rng: random.Random
     number: int
@@ -45,7 +45,9 @@ FAKERS: Final[dict[str, Faker]] = {}
 
 
 def _faker(name: str, arguments: str, explanation: str) -> Callable[[Callable[..., Fake]], Callable[..., Fake]]:
-    """The arguments of a template are passed as text; wrong ones are a TypeError (how many) or a ValueError."""
+    """Declare a faker. Its arguments are passed as text. It raises TypeError for a wrong number of arguments, and
+    ValueError for wrong values.
+    """
 
     def declare(make: Callable[..., Fake]) -> Callable[..., Fake]:
         FAKERS[name] = Faker(name, arguments, explanation, lambda given: make(*given))

@@ -1,8 +1,9 @@
-"""What `kaspar produce` reads: lines, JSON, CSV, records as `kaspar consume --output json` prints them, whole files.
+"""The input formats of `kaspar produce`: lines, JSON, CSV, records as printed by `kaspar consume --output json`, and
+whole files.
 
-A reader takes the bytes of one source and yields entries, each with the place it comes from. What cannot be read is an
-entry as well, a BadEntry: the records before and behind it are produced. Bytes that are not UTF-8 are kept as they are
-(surrogateescape), so lines may have any encoding.
+A reader takes the bytes of one source and yields entries, each with its place in the source. Unreadable input yields a
+BadEntry; the records before and after it are produced. Bytes that are not UTF-8 are preserved (surrogateescape), so
+lines may have any encoding.
 """
 
 import csv
@@ -37,7 +38,7 @@ class Entry:
     fields: Any = None
     """The same value as JSON, if the format has one: --key-field is resolved here."""
     key: str | None = None
-    """The key, where the source has one of its own."""
+    """The key, if the source itself has keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,14 @@ _BY_SUFFIX: Final = {
 
 
 def format_of(path: str) -> InputFormat:
-    """By the end of the file's name: .csv, .json, .jsonl, .ndjson; everything else has lines."""
+    """The format of a file by the suffix of its name: .csv, .json, .jsonl, .ndjson; all others have lines."""
     return _BY_SUFFIX.get(PurePath(path).suffix.lower(), InputFormat.LINES)
 
 
 def read_entries(
     source: IO[bytes], form: InputFormat, *, name: str | None = None, delimiter: str = ",", numbers: bool = False
 ) -> Iterator[Entry | BadEntry]:
-    """`name` is that of the file, for messages. `delimiter` and `numbers` are for CSV."""
+    """Read the entries of a source. `name` is the file's name, for messages. `delimiter` and `numbers` are for CSV."""
     prefix = f"{name}, " if name is not None else ""
     match form:
         case InputFormat.LINES:
@@ -83,7 +84,7 @@ def _lines(source: IO[bytes]) -> Iterator[tuple[int, str]]:
 
 
 def _read_json(source: IO[bytes], prefix: str) -> Iterator[Entry | BadEntry]:
-    """A value on each line, or one array of values on as many lines as it likes."""
+    """Read one JSON value per line, or a single array of values, which may span several lines."""
     lines = _lines(source)
     for number, line in lines:
         if not line.strip():
@@ -124,7 +125,7 @@ def _elements(values: list[Any], prefix: str) -> Iterator[Entry]:
 
 
 def _read_csv(source: IO[bytes], prefix: str, delimiter: str, numbers: bool) -> Iterator[Entry | BadEntry]:
-    """The first row has the names of the columns; each further row becomes an object."""
+    """Read CSV. The first row has the names of the columns; each further row becomes an object."""
     text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
     rows = csv.reader(text, delimiter=delimiter, strict=True)
     names: list[str] | None = None
@@ -149,11 +150,11 @@ def _read_csv(source: IO[bytes], prefix: str, delimiter: str, numbers: bool) -> 
     except csv.Error as problem:
         yield BadEntry(f"{prefix}line {rows.line_num}", f"not CSV: {problem}")
     finally:
-        text.detach()  # otherwise it closes the source, which is the caller's
+        text.detach()  # otherwise it would close the source, which belongs to the caller
 
 
 def _number_or_text(cell: str) -> int | float | str:
-    """Only a cell in the canonical form of a number: '007' and '+1' stay text."""
+    """A number if the cell has the canonical form of one, otherwise the text: '007' and '+1' stay text."""
     for kind in (int, float):
         try:
             number = kind(cell)

@@ -24,7 +24,7 @@ class Report:
         self.by_partition[partition] += 1
 
     def add_failed(self, place: str, reason: str) -> str | None:
-        """The sentence about it; None once there were many."""
+        """Count a failure. Returns the message to print, or None after many failures."""
         self.failed += 1
         if self.failed > MAX_FAILURES_SHOWN + 1:
             return None

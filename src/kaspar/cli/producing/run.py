@@ -1,4 +1,4 @@
-"""One run of `kaspar produce`: each entry becomes a record and is sent, at a rate."""
+"""One run of `kaspar produce`: converts each entry to a record and sends it, optionally at a limited rate."""
 
 import time
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Run:
     delivery: Delivery
     report: Report
     count: int | None
-    """How many entries are taken at most."""
+    """The maximum number of entries to send."""
     rate: float | None
     advance: Advance
 
     def run(self) -> int:
-        """The exit code. After Ctrl-C, what is on its way is still delivered."""
+        """Send all records. Returns the exit code. After Ctrl-C it waits for a short time for records in flight."""
         try:
             self._send_all()
             self.delivery.flush()

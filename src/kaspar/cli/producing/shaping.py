@@ -39,10 +39,10 @@ class Shape:
     partition: int | None = None
     timestamp_ms: int | None = None
     tombstones: bool = False
-    """Whether an empty value, or the null of JSON, is sent as null."""
+    """Whether an empty value, or JSON's null, is sent as a null value."""
 
     def record(self, entry: Entry) -> NewRecord:
-        """Raises ValueError with a sentence that does not name the place."""
+        """The record for an entry. Raises ValueError with a message that does not contain the entry's place."""
         key, text = self._key_and_text(entry)
         return NewRecord(
             entry.place,
@@ -72,7 +72,7 @@ class Shape:
         return serialize_text(text, self.value_type)
 
     def printed_record(self, entry: Entry) -> NewRecord:
-        """Of an entry as `kaspar consume --output json` prints it: what the options say wins over what it says."""
+        """The record for an entry that `kaspar consume --output json` printed. Options override the entry's fields."""
         fields = entry.fields
         if not isinstance(fields, dict) or not ({"value", "value_base64"} & fields.keys()):
             raise ValueError('not a record; expected {"key": ..., "value": ..., "headers": [...]}')
@@ -91,13 +91,15 @@ def serialize_text(text: str, kind: RecordType) -> bytes:
     if kind is RecordType.STRING:
         try:
             return text.encode(errors="surrogateescape")
-        except UnicodeEncodeError:  # half of a surrogate pair, from an escape of JSON
+        except UnicodeEncodeError:  # an unpaired surrogate, from a JSON escape
             return utf8(text)
     return serialize(text, kind)
 
 
 def field_text(fields: Any, name: str) -> str:
-    """A column or member of this name, or else what the path leads to. Raises ValueError if there is none."""
+    """The column or member with this name, or else the part that matches the JSON path. Raises ValueError if there is
+    none.
+    """
     if isinstance(fields, dict) and name in fields:
         return plain_text(fields[name])
     found = parse_json_path(name).find(fields)
@@ -141,7 +143,7 @@ def _printed_timestamp(fields: Mapping[str, Any]) -> int | None:
     timestamp = fields.get("timestamp")
     if timestamp is not None and (not isinstance(timestamp, int) or isinstance(timestamp, bool)):
         raise ValueError(f"timestamp {timestamp!r} is not a number of milliseconds")
-    if timestamp is None or timestamp < 0:  # -1 is that of a record without one
+    if timestamp is None or timestamp < 0:  # -1 means that the record has no timestamp
         return None
     if timestamp >= 2**63:
         raise ValueError(f"timestamp {timestamp} is too large")
@@ -149,7 +151,7 @@ def _printed_timestamp(fields: Mapping[str, Any]) -> int | None:
 
 
 def parse_header(text: str) -> tuple[str, bytes | None]:
-    """'name=value', or 'name' alone for a header whose value is null. Raises ValueError with a sentence."""
+    """Parse 'name=value', or 'name' for a header with a null value. Raises ValueError with a message for users."""
     name, found, value = text.partition("=")
     if not name:
         raise ValueError(f"'{text}' is not a header: use name=value")

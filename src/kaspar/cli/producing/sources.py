@@ -1,4 +1,4 @@
-"""Where entries come from: files, standard input, a prompt, one value, or a template."""
+"""The sources of entries: files, standard input, a prompt, one value, or a template."""
 
 import contextlib
 import itertools
@@ -22,21 +22,21 @@ STANDARD_INPUT: Final = "-"
 class Source:
     entries: Iterator[Entry | BadEntry]
     total: int | None = None
-    """How many there are, if that is known."""
+    """The number of entries, if it is known."""
     has_records: bool = False
-    """Whether entries are records as `kaspar consume --output json` prints them."""
+    """Whether the entries are records as printed by `kaspar consume --output json`."""
     is_typed: bool = False
-    """Whether a person types them: then each record is sent before the next prompt."""
+    """Whether a person types the entries: then each record is sent before the next prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
     paths: Sequence[str]
-    """None of them stands for standard input, as '-' does."""
+    """If empty, standard input is read, as for '-'."""
     form: InputFormat | None
-    """None: by the name of each file."""
+    """If None, the format of each file is derived from its name."""
     form_of_input: InputFormat
-    """Of standard input, if nothing else is said."""
+    """The format of standard input if `form` is None."""
     delimiter: str = ","
     numbers: bool = False
 
@@ -65,7 +65,7 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def prompted() -> Source:
-    """Lines as they are typed, until Ctrl-D."""
+    """Lines typed at a prompt, until Ctrl-D."""
     return Source(_typed_lines(), is_typed=True)
 
 
@@ -87,7 +87,9 @@ def _typed_lines() -> Iterator[Entry]:
 def drawn(
     template: Template, key: Template | None, *, count: int | None, seed: int | None, needs_fields: bool
 ) -> Source:
-    """Entries of a template: `count` of them, or without end. `needs_fields` if options look into the value."""
+    """Entries generated from a template: `count` of them, or infinitely many (None). `needs_fields`: options refer to
+    fields of the value, so it has to be parsed.
+    """
     numbers = itertools.count() if count is None else iter(range(count))
     return Source(_drawn(template, key, numbers, random.Random(seed), needs_fields), total=count)
 

@@ -23,7 +23,7 @@ class Template:
 
 
 def parse_template(text: str) -> Template:
-    """Raises ValueError with a sentence."""
+    """Parse a template. Raises ValueError with a message for users."""
     pieces: list[str | Fake] = []
     position = 0
     for match in _PIECE.finditer(text):
@@ -38,7 +38,7 @@ def parse_template(text: str) -> Template:
 def _fake(call: str) -> Fake:
     try:
         name, *arguments = shlex.split(call)
-    except ValueError as problem:  # nothing in it, or a quote that does not end
+    except ValueError as problem:  # an empty placeholder, or an unclosed quote
         raise ValueError(f"'{{{{{call}}}}}' is not a name with arguments: {problem}") from None
     faker = FAKERS.get(name)
     if faker is None:

@@ -1,2 +1,2 @@
-"""Records as people write and read them: times, types of keys and values, parts of JSON. `kaspar produce` and `kaspar
-consume` share these; everything here is pure."""
+"""Records in a form for people: times, types of keys and values, parts of JSON values. Shared by `kaspar produce` and
+`kaspar consume`. Everything here is pure."""

@@ -1,10 +1,10 @@
-"""A part of JSONPath (RFC 9535): the steps that lead to a part of a value.
+"""A subset of JSONPath (RFC 9535), which selects parts of a JSON value.
 
     $.customer.id        a member          $['first name']    a member with any name
     $.items[0]           an element        $.items[-1]        the last one
     $.items[*].price     every element     $..price           every member of this name, at any depth
 
-The leading `$.` may be left out. Filters are not part of it: `kaspar consume --where` has Python's expressions.
+The leading `$.` may be omitted. There are no filters: `kaspar consume --where` has Python expressions.
 """
 
 import re
@@ -27,7 +27,7 @@ _STEP: Final = re.compile(
 @dataclass(frozen=True, slots=True)
 class _Step:
     which: str | int | None
-    """The name of a member, the number of an element, or None for all."""
+    """The name of a member, the index of an element, or None for all."""
     deep: bool
 
 
@@ -37,7 +37,7 @@ class JsonPath:
     _steps: tuple[_Step, ...]
 
     def find(self, value: Any) -> list[Any]:
-        """All parts that the path leads to, in the order of the value."""
+        """All parts of the value that match the path, in the order of the value."""
         found = [value]
         for step in self._steps:
             found = [part for each in found for part in _apply(step, each)]
@@ -45,7 +45,7 @@ class JsonPath:
 
 
 def parse_json_path(text: str) -> JsonPath:
-    """Raises ValueError with a sentence."""
+    """Parse a path. Raises ValueError with a message for users."""
     rest = text.strip()
     if rest.startswith("$"):
         rest = rest[1:]
@@ -88,7 +88,7 @@ def _apply(step: _Step, value: Any) -> Iterator[Any]:
 
 
 def _with_descendants(value: Any) -> Iterator[Any]:
-    """The value and all that is in it. A loop with a list of its own, since JSON may be nested deeply."""
+    """The value and all values nested in it. Not recursive, because JSON may be deeply nested."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

@@ -1,5 +1,5 @@
-"""JSON of records, as RFC 8259 has it: what Python's module reads and writes beyond that is refused, or written so that
-every other reader understands it."""
+"""JSON in records, strictly according to RFC 8259. Extensions of Python's json module are refused when reading, or
+written in a form that every reader understands."""
 
 import json
 import math
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def read_json(text: str | bytes) -> Any:
-    """Raises ValueError also for NaN and Infinity, for numbers that no double can hold, and for what is nested so
-    deeply that it cannot be read."""
+    """Parse JSON. Raises ValueError, also for NaN and Infinity, for numbers that overflow a double, and for values that
+    are nested too deeply."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
@@ -20,7 +20,9 @@ def write_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def utf8(text: str) -> bytes:
-    """Half of a surrogate pair, which JSON can write as an escape and UTF-8 cannot, stays that escape."""
+    """Encode text as UTF-8. An unpaired surrogate, which JSON can escape but UTF-8 cannot encode, is written as an
+    escape.
+    """
     return text.encode(errors="backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""A record as the commands print it, whichever client has read it."""
+"""Records as commands print them, independent of the client that has read them."""
 
 import functools
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class RawRecord:
 
 
 class ReadRecord:
-    """A record with its key and value deserialized, each when it is first asked for."""
+    """A record whose key and value are deserialized on first use."""
 
     def __init__(self, raw: RawRecord, key_type: RecordType, value_type: RecordType) -> None:
         self.raw = raw
@@ -38,7 +38,9 @@ class ReadRecord:
 
     @functools.cached_property
     def key(self) -> Any:
-        """Raises CannotRead, as `value` does. `auto` leaves a key text: '17' is more often a name than a number."""
+        """The key. With `auto` it stays text, because '17' is more often a name than a number. Raises CannotRead, like
+        `value`.
+        """
         if self._key_type is not RecordType.AUTO or self.raw.key is None:
             return deserialize(self.raw.key, self._key_type)
         return text_or_bytes(self.raw.key)
@@ -49,14 +51,15 @@ class ReadRecord:
 
     @property
     def unambiguous_value(self) -> Any:
-        """The value for JSON that is read again. What `auto` takes for a string or the null of JSON stays the text that
-        it is, quotes included: otherwise it would look like text without quotes, or like a tombstone."""
+        """The value for JSON output that may be read again. With `auto`, a JSON string or null stays text, including
+        its quotes: otherwise it could not be distinguished from text without quotes, or from a tombstone.
+        """
         if self._value_type is RecordType.AUTO and self.raw.value is not None and isinstance(self.value, str | None):
             return text_or_bytes(self.raw.value)
         return self.value
 
     def key_bytes(self) -> bytes | None:
-        """The key as a plain line shows it: as it is, unless a type was asked for."""
+        """The key for output as a plain line: unchanged, unless a type was requested."""
         return _shown(self.raw.key, self._key_type, lambda: self.key)
 
     def value_bytes(self) -> bytes | None:
@@ -64,7 +67,7 @@ class ReadRecord:
 
     @functools.cached_property
     def headers(self) -> dict[str, Any]:
-        """By name; of several with one name the last."""
+        """The headers by name; the last one if several have the same name."""
         return {name: None if value is None else text_or_bytes(value) for name, value in self.raw.headers}
 
 
@@ -73,7 +76,7 @@ def _shown(data: bytes | None, kind: RecordType, read: Callable[[], Any]) -> byt
 
 
 def plain_text(value: Any) -> str:
-    """Text as it is, everything else as JSON."""
+    """Format a value: text unchanged, everything else as JSON."""
     return value if isinstance(value, str) else write_json(value)
 
 

@@ -1,7 +1,7 @@
-"""Times as people write them: "10 minutes ago", "yesterday", "2026-11-17T10:00", milliseconds since 1970.
+"""Parses times as users write them: "10 minutes ago", "yesterday", "2026-11-17T10:00", milliseconds since 1970.
 
-A time without a zone is local, with the offset that this machine's zone has at that time: an hour of July is in summer
-time, also in November. Every function takes the time of now, so that a command reads the clock once.
+A time without a zone is local, with the UTC offset that this machine's zone has at that time: a time in July is in
+summer time, even in November. The current time is an argument, so that a command reads the clock only once.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 FORMS: Final = "'10 minutes ago', '1h30m ago', 'yesterday 14:30', '2026-11-17T10:00' or milliseconds since 1970"
 MIN_EPOCH_MS: Final = 100_000_000_000
-"""A number from here on (March 1973) is a time in milliseconds; a smaller one is an offset wherever both may stand."""
+"""Where both are allowed, a number from here on (March 1973) is a time in milliseconds, and a smaller one an offset."""
 
 _MAX_TIMESTAMP_MS: Final = 2**63 - 1
 
@@ -23,8 +23,8 @@ _DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 
 
 def parse_time(text: str, now: datetime) -> int:
-    """Milliseconds since 1970. An earlier time is taken for 1970: to a broker, negative numbers are names, such as -1
-    for the end. `now` has a time zone. Raises ValueError with a sentence."""
+    """Parse a time to milliseconds since 1970. Earlier times become 0, because negative numbers have special meanings
+    for brokers, such as -1 for the end. `now` has a time zone. Raises ValueError with a message for users."""
     words = text.strip()
     if words.startswith("@"):
         words = words[1:].strip()
@@ -53,14 +53,16 @@ def _parse(words: str, now: datetime) -> datetime:
 
 
 def _local(moment: datetime) -> datetime:
-    """Without a zone of its own the moment is in that of this machine."""
+    """The moment with a time zone, by default that of this machine."""
     if moment.tzinfo is not None:
         return moment
-    return moment.astimezone() if moment.year > 1 else moment.replace(tzinfo=UTC)  # the year 1 has no zones
+    return moment.astimezone() if moment.year > 1 else moment.replace(tzinfo=UTC)  # astimezone() fails in the year 1
 
 
 def parse_duration(text: str) -> timedelta:
-    """'10 minutes', 'an hour', '1h30m', '2 days 3 hours'. Raises ValueError with a sentence."""
+    """Parse a duration such as '10 minutes', 'an hour', '1h30m' or '2 days 3 hours'. Raises ValueError with a message
+    for users.
+    """
     seconds = 0.0
     position = 0
     words = text.strip()
@@ -83,7 +85,7 @@ def epoch_ms(moment: datetime) -> int:
 
 
 def local_time(timestamp_ms: int) -> str:
-    """'2026-11-17 10:00:00.123' in the local zone; the number itself where a calendar has no such time."""
+    """Format a time in the local zone as '2026-11-17 10:00:00.123', or as the number itself if it has no date."""
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000)
     except (ValueError, OverflowError, OSError):

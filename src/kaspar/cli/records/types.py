@@ -1,7 +1,7 @@
-"""The types of keys and values: what bytes mean to a reader, and the bytes of what a person types.
+"""The types of keys and values: deserializes bytes, and serializes text that users type.
 
-Numbers have the bytes of Kafka's own serializers: big-endian, long of 8, int of 4, short of 2 bytes, double and float
-as IEEE 754. A UUID is its text, as Kafka's UUIDSerializer writes it.
+Numbers are encoded like those of Kafka's serializers: big-endian, long with 8 bytes, int with 4, short with 2, double
+and float as IEEE 754. A UUID is its text, as in Kafka's UUIDSerializer.
 """
 
 import base64
@@ -41,11 +41,13 @@ _NUMBERS: Final = {
 
 
 class CannotRead(ValueError):
-    """The bytes are not of the type."""
+    """The bytes do not have this type."""
 
 
 def deserialize(data: bytes | None, kind: RecordType) -> Any:
-    """A value of JSON, or bytes where `auto` finds no text. None stays None. Raises CannotRead with a sentence."""
+    """Deserialize to a JSON value, or with `auto` to bytes if they are not text. None stays None. Raises CannotRead
+    with a message for users.
+    """
     if data is None:
         return None
     match kind:
@@ -94,7 +96,7 @@ def _guess(data: bytes) -> Any:
 
 
 def serialize(text: str, kind: RecordType) -> bytes:
-    """The bytes of what was typed. Raises ValueError with a sentence."""
+    """Serialize text that was typed. Raises ValueError with a message for users."""
     match kind:
         case RecordType.AUTO | RecordType.STRING:
             return text.encode()

@@ -1,4 +1,4 @@
-"""ACLs: listed, created and deleted (KIP-140, KIP-290)."""
+"""Lists, creates and deletes ACLs (KIP-140, KIP-290)."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -25,7 +25,7 @@ _Code = TypeVar("_Code", bound=IntEnum)
 
 
 def describe_acls(admin: Admin, wanted: AclFilter | None = None) -> list[Acl]:
-    """Those that the filter selects, or all. Raises Refused."""
+    """The ACLs that match the filter, or all. Raises Refused."""
     wanted = wanted or AclFilter()
     response = admin.ask_any(
         "describeAcls",
@@ -46,7 +46,7 @@ def describe_acls(admin: Admin, wanted: AclFilter | None = None) -> list[Acl]:
 
 
 def create_acls(admin: Admin, acls: Sequence[Acl]) -> dict[Acl, Refused | None]:
-    """Why each ACL was not created, or None. To create one that exists is no error."""
+    """Create ACLs. Returns for each why it was not created, or None. Creating an ACL that exists is not an error."""
     if not acls:
         return {}
     creations = tuple(
@@ -73,7 +73,7 @@ def create_acls(admin: Admin, acls: Sequence[Acl]) -> dict[Acl, Refused | None]:
 
 
 def delete_acls(admin: Admin, filters: Sequence[AclFilter]) -> list[list[Acl] | Refused]:
-    """For each filter, the ACLs that it selected and that are deleted; or why they are not."""
+    """Delete ACLs. Returns for each filter the ACLs that matched it and were deleted, or why they were not."""
     if not filters:
         return []
     response = admin.ask_any(
@@ -119,5 +119,5 @@ def _acl(resource: DescribeAclsResource | DeleteAclsMatchingAcl, entry: AclDescr
 def _known(codes: Callable[[int], _Code], code: int) -> _Code:
     try:
         return codes(code)
-    except ValueError:  # of a newer version of Kafka
+    except ValueError:  # a code of a newer version of Kafka
         return codes(0)  # UNKNOWN

@@ -10,7 +10,7 @@ from kaspar.protocol.messages.api_versions import ApiVersionsResponse
 @dataclass(frozen=True, slots=True)
 class ServedApi:
     key: int
-    """May be of an API that this client does not know."""
+    """The API's key. This client may not know the API."""
     first: int
     last: int
 

@@ -1,4 +1,4 @@
-"""The cluster as a whole: its id, its nodes, and unregistering a broker (KIP-700, KIP-919)."""
+"""Describes the cluster, with its id and nodes, and unregisters brokers (KIP-700, KIP-919)."""
 
 from dataclasses import dataclass
 
@@ -23,11 +23,13 @@ class ClusterDescription:
     controller_id: int
     """-1 if there is none."""
     nodes: tuple[ClusterNode, ...]
-    """In the order of their ids."""
+    """Sorted by id."""
 
 
 def describe_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> ClusterDescription:
-    """With the brokers that are up, or all that are registered; in a session with controllers, with those."""
+    """Describe the cluster with the brokers that are up, or with all registered brokers. In a session with controllers,
+    the nodes are the controllers.
+    """
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False,
         endpoint_type=CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS,
@@ -42,7 +44,7 @@ def describe_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> C
 
 
 def describe_with_fenced(admin: Admin) -> ClusterDescription:
-    """With brokers that are registered and do not serve, if the cluster reports them (KIP-1073)."""
+    """Describe the cluster, including fenced brokers if the cluster reports them (KIP-1073)."""
     try:
         return describe_cluster(admin, include_fenced_brokers=True)
     except UnsupportedByPeer:
@@ -50,7 +52,7 @@ def describe_with_fenced(admin: Admin) -> ClusterDescription:
 
 
 def unregister_broker(admin: Admin, broker_id: int) -> None:
-    """Forget a broker that is gone for good. Raises Refused, or UnsupportedByPeer."""
+    """Unregister a broker that will not come back. Raises Refused, or UnsupportedByPeer."""
     response = admin.ask_controller(
         "unregisterBroker", UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse
     )
@@ -58,6 +60,6 @@ def unregister_broker(admin: Admin, broker_id: int) -> None:
 
 
 def broker_ids(admin: Admin, call: str) -> list[int]:
-    """The brokers that are up, for a call that each of them gets. Raises Refused."""
+    """The ids of the brokers that are up, for a call that is sent to each of them. Raises Refused."""
     response = admin.retry(call, lambda: admin.client.refresh_metadata([]))
     return sorted(each.node_id for each in response.brokers)

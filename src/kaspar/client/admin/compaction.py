@@ -1,4 +1,4 @@
-"""Compacts topics on request, which only brokers of Kaspar do."""
+"""Compacts topics on request. Only Kaspar's brokers support this."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from kaspar.protocol.messages.compact_topics import (
 )
 
 NEW_TARGET = -1
-"""In place of a target: begin, up to where the log can be compacted now."""
+"""Instead of a target: start, and compact as far as the log can be compacted now."""
 
 
 def compact_partitions(admin: Admin, topic: str, targets: Mapping[int, int]) -> dict[int, CompactTopicsPartitionResult]:
-    """Begin to compact partitions, or ask for the progress towards the targets that were returned. Raises Refused,
+    """Start to compact partitions, or get the progress towards targets that an earlier call returned. Raises Refused,
     UnsupportedByPeer and OSError."""
     by_leader: dict[int, list[CompactTopicsPartition]] = defaultdict(list)
     for number, target in targets.items():

@@ -1,4 +1,4 @@
-"""Which resources have settings (KIP-1142; before that only client-metrics subscriptions were listed, KIP-714)."""
+"""Lists the resources that have settings (KIP-1142; before that only client-metrics subscriptions, KIP-714)."""
 
 from collections.abc import Collection
 
@@ -8,8 +8,9 @@ from kaspar.protocol.messages.list_config_resources import ListConfigResourcesRe
 
 
 def list_config_resources(admin: Admin, types: Collection[ResourceType] = ()) -> list[ConfigResource]:
-    """Of these types, or of all. Of groups and client-metrics subscriptions only those that have settings of their own;
-    a broker before 4.1 lists nothing but client-metrics subscriptions. Raises Refused."""
+    """List the resources of these types, or of all. Groups and client-metrics subscriptions are listed only if they
+    have their own settings. A broker before 4.1 lists only client-metrics subscriptions. Raises Refused.
+    """
     response = admin.ask_any(
         "listConfigResources",
         ListConfigResourcesRequest(resource_types=tuple(types)),

@@ -1,4 +1,4 @@
-"""The settings of topics, brokers, groups and other resources: described, and changed one by one (KIP-226, KIP-339)."""
+"""Describes the settings of topics, brokers, groups and other resources, and changes single ones (KIP-226, KIP-339)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class ConfigOperation(IntEnum):
 class ConfigResource(NamedTuple):
     type: ResourceType
     name: str
-    """For a broker its id; empty for the default of all brokers."""
+    """For a broker its id, or empty for the default of all brokers."""
 
 
 class ConfigChange(NamedTuple):
@@ -67,7 +67,7 @@ class ConfigChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One of the values of which the first applies: of the topic, then of its broker, then of all brokers."""
+    """One of the values of a setting. The first applies: the topic's, then the broker's, then that of all brokers."""
 
     name: str
     value: str | None
@@ -78,7 +78,7 @@ class ConfigSynonym:
 class ConfigEntry:
     name: str
     value: str | None
-    """None for sensitive values, which brokers do not reveal."""
+    """None for sensitive values, which brokers do not return."""
     source: ConfigSource
     is_sensitive: bool
     is_read_only: bool
@@ -94,8 +94,8 @@ def describe_configs(
     include_synonyms: bool = False,
     include_documentation: bool = False,
 ) -> dict[ConfigResource, dict[str, ConfigEntry] | Refused]:
-    """The settings with these names, or all (None), of each resource, those with a default too; or why there are none.
-    A resource has only those of the names that its kind knows."""
+    """The settings of each resource with these names, or all (None), including those with default values; or an error.
+    Names that a kind of resource does not have are omitted."""
     keys = None if names is None else tuple(names)
     found: dict[ConfigResource, dict[str, ConfigEntry] | Refused] = {}
     for node, together in _by_node(resources, _OF_ONE_BROKER).items():
@@ -131,7 +131,7 @@ def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
 
 
 def config_source(code: int) -> ConfigSource:
-    """UNKNOWN for a code that Kafka did not have when this was written."""
+    """The ConfigSource of a code; UNKNOWN for a code of a newer version of Kafka."""
     try:
         return ConfigSource(code)
     except ValueError:
@@ -143,7 +143,7 @@ def incremental_alter_configs(
 ) -> dict[ConfigResource, Refused]:
     """Change settings. Returns the resources that were refused."""
     refused: dict[ConfigResource, Refused] = {}
-    # Controllers store the settings of all brokers; only its log has each to itself.
+    # Controllers store the settings of all brokers, but each node has its own loggers.
     types = {ResourceType.BROKER_LOGGER} if admin.via_controllers else _OF_ONE_BROKER
     for node, resources in _by_node(changes, types).items():
         request = IncrementalAlterConfigsRequest(
@@ -162,7 +162,7 @@ def incremental_alter_configs(
         )
         try:
             response = _send(admin, node, request)
-        except Refused as failure:  # that node did not respond; the others may
+        except Refused as failure:  # this node did not respond, but others may
             refused.update(dict.fromkeys(resources, failure))
             continue
         for each in response.responses:
@@ -184,7 +184,7 @@ def _send(admin: Admin, node: int | None, request: IncrementalAlterConfigsReques
 def _by_node(
     resources: Iterable[ConfigResource], types: Collection[ResourceType]
 ) -> dict[int | None, list[ConfigResource]]:
-    """The resources that one request may have together: a broker serves only its own resources of these types."""
+    """The resources grouped by request: for these types, a broker handles only its own resources."""
     nodes: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
         node = int(resource.name) if resource.type in types and resource.name else None

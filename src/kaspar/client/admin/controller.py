@@ -1,4 +1,4 @@
-"""Moves the controller to another broker, which only clusters of Kaspar do on request."""
+"""Moves the controller to another broker. Only Kaspar's clusters support this."""
 
 from kaspar.client.admin.session import Admin, kaspar_only, refuse
 from kaspar.protocol.messages.move_controller import MoveControllerRequest, MoveControllerResponse
@@ -7,7 +7,7 @@ _ANY_OTHER = -1
 
 
 def move_controller(admin: Admin, controller_id: int, to: int | None = None) -> None:
-    """Ask the controller to resign in favour of this broker, or of any other. Raises Refused, UnsupportedByPeer and
+    """Ask the controller to resign in favour of a broker, or of any other (None). Raises Refused, UnsupportedByPeer and
     OSError."""
     request = MoveControllerRequest(to_broker_id=_ANY_OTHER if to is None else to)
     with kaspar_only(controller_id):

@@ -1,7 +1,7 @@
-"""Calls about many groups or transactional ids at once: each coordinator gets one request for all that it coordinates.
+"""Calls about many groups or transactional ids at once: each coordinator gets one request for all of its keys.
 
-What one key is refused is part of the result. A coordinator may be loading or moving to another broker: the keys that
-it turns away for that reason are looked up and asked for again, until the admin's time is up.
+Errors of single keys are part of the result. A coordinator may be loading or moving to another broker: keys that it
+refuses for that reason are looked up and requested again, until the admin's timeout.
 """
 
 import time
@@ -32,7 +32,7 @@ class CoordinatorNode(NamedTuple):
 
 
 Ask = Callable[[CoordinatorNode, Sequence[str]], Mapping[str, _Result | Refused]]
-"""Sends one request about these keys to their coordinator, and returns the result of each."""
+"""Sends one request about these keys to their coordinator, and returns the result for each key."""
 
 
 def ask_coordinators(
@@ -44,7 +44,7 @@ def ask_coordinators(
     *,
     retry_on: frozenset[ErrorCode] = MOVING,
 ) -> dict[str, _Result | Refused]:
-    """The result of each key, in the order of the keys. `call` is the name that Kafka's Admin has for it."""
+    """The result for each key, in the order of the keys. `call` is the name of the call in Kafka's Admin."""
     passing = retry_on | {ErrorCode.NETWORK_EXCEPTION}
     deadline = time.monotonic() + admin.api_timeout_s
     results: dict[str, _Result | Refused] = {}
@@ -80,7 +80,7 @@ def _by_coordinator(
     keys: Sequence[str],
     results: dict[str, _Result | Refused],
 ) -> dict[CoordinatorNode, list[str]]:
-    """The keys of each coordinator. Why a key has none goes into `results`."""
+    """The keys of each coordinator. If looking up a coordinator fails, the error is put into `results`."""
     nodes: dict[CoordinatorNode, list[str]] = {}
     for key, found in _find(admin, f"{call}(api=FIND_COORDINATOR)", kind, keys).items():
         if isinstance(found, Refused):
@@ -95,7 +95,7 @@ def _find(admin: Admin, call: str, kind: CoordinatorKind, keys: Sequence[str]) -
         response = _ask_any(admin, call, kind, keys)
         if response.coordinators:
             return {each.key: _node(each) for each in response.coordinators}
-        # Before version 4 a request has one key, and the response itself has the fields of the coordinator.
+        # Before version 4 a request has one key, and the response itself contains the fields of its coordinator.
         return {key: _node(_ask_any(admin, call, kind, [key])) for key in keys}
     except Refused as refused:
         return dict.fromkeys(keys, refused)

@@ -1,4 +1,4 @@
-"""Creating one topic, and what it is like then; or only what it would be like (KIP-525)."""
+"""Creates one topic and returns its description, or only what it would be with `validate_only` (KIP-525)."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from kaspar.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
     partitions: int
-    """-1, as the replication factor, if the broker does not say: it is older than Kafka 2.4, or the caller may not
-    describe the topic's configs. Those are None then."""
+    """-1, like the replication factor, if the broker does not return it: the broker is older than Kafka 2.4, or the
+    caller may not describe the topic's configs. Then the configs are None."""
     replication_factor: int
     configs: tuple[ConfigEntry, ...] | None
 
 
 def create_topic(admin: Admin, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
-    """Raises Refused."""
+    """Create a topic. Raises Refused."""
     response = admin.ask_controller(
         "createTopics",
         CreateTopicsRequest(topics=(creatable(topic),), timeout_ms=admin.timeout_ms, validate_only=validate_only),

@@ -1,4 +1,4 @@
-"""Creating topics."""
+"""Creates topics."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +21,16 @@ BROKERS_DEFAULT = -1
 class NewTopic:
     name: str
     partitions: int = BROKERS_DEFAULT
-    """-1: as many as the brokers choose (KIP-464), also for the replication factor."""
+    """-1: the default of the brokers (KIP-464), also for the replication factor."""
     replication_factor: int = BROKERS_DEFAULT
     configs: Mapping[str, str | None] = field(default_factory=dict)
     assignments: Sequence[Sequence[int]] = ()
-    """The replicas of each partition, of which the first is to lead it. Then both numbers stay -1."""
+    """The replicas of each partition, preferred leader first. If given, both numbers must be -1."""
 
 
 def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, UUID | Refused]:
-    """The id of each topic, or why it was not created. A topic that was there already is refused with
-    TOPIC_ALREADY_EXISTS."""
+    """Create topics. Returns the id of each topic, or why it was not created. A topic that already exists is refused
+    with TOPIC_ALREADY_EXISTS."""
     if not topics:
         return {}
     response = admin.ask_controller(

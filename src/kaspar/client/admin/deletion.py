@@ -1,4 +1,4 @@
-"""Deleting topics."""
+"""Deletes topics."""
 
 from collections.abc import Collection
 
@@ -9,8 +9,8 @@ from kaspar.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTo
 
 
 def delete_topics(admin: Admin, names: Collection[str]) -> dict[str, Refused | None]:
-    """Why each topic was not deleted, or None. If a response is lost and the request is sent again, a topic may be
-    refused with UNKNOWN_TOPIC_OR_PARTITION although this call has deleted it."""
+    """Delete topics. Returns for each why it was not deleted, or None. If a response is lost and the request is sent
+    again, a topic may be refused with UNKNOWN_TOPIC_OR_PARTITION although this call has deleted it."""
     if not names:
         return {}
     request = DeleteTopicsRequest(

@@ -1,4 +1,4 @@
-"""Elections of partition leaders: of the preferred replica, or of any live one (KIP-460)."""
+"""Elects partition leaders: the preferred replica, or any replica that is up (KIP-460)."""
 
 from collections.abc import Collection
 from enum import IntEnum
@@ -18,8 +18,8 @@ class ElectionType(IntEnum):
 def elect_leaders(
     admin: Admin, election_type: ElectionType, partitions: Collection[TopicPartition] | None
 ) -> dict[TopicPartition, Refused | None]:
-    """Elect leaders of these partitions, or of all (None). Of all, only those that needed an election are returned; of
-    named ones also the others, refused with ELECTION_NOT_NEEDED."""
+    """Elect leaders of these partitions, or of all (None). For all partitions, the result has only those that needed an
+    election; for named partitions, the others are refused with ELECTION_NOT_NEEDED."""
     topics = None
     if partitions is not None:
         topics = tuple(

@@ -38,15 +38,15 @@ class FeatureUpdate(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class FeatureMetadata:
     supported: Mapping[str, LevelRange]
-    """By the node that was asked."""
+    """The levels that the node supports."""
     finalized: Mapping[str, int]
-    """In the whole cluster. A feature that is not here is at level 0."""
+    """The levels of the whole cluster. A feature that is not here is at level 0."""
     epoch: int | None
-    """Of the finalized levels; None if the node does not know them."""
+    """The epoch of the finalized levels; None if the node does not know them."""
 
 
 def describe_features(admin: Admin, *, node_id: int | None = None) -> FeatureMetadata:
-    """As that node knows them, or any. Raises Refused."""
+    """The features as reported by this node, or by any (None). Raises Refused."""
     call = "describeFeatures"
     if node_id is None:
         response = admin.ask_any(call, API_VERSIONS_REQUEST, ApiVersionsResponse, at_controllers=True)
@@ -64,7 +64,9 @@ def describe_features(admin: Admin, *, node_id: int | None = None) -> FeatureMet
 def update_features(
     admin: Admin, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
 ) -> dict[str, Refused | None]:
-    """Why each feature was not updated, or None. Since version 2 of the API all of them are updated, or none."""
+    """Update features. Returns for each why it was not updated, or None. Since version 2 of the API all or none of them
+    are updated.
+    """
     request = UpdateFeaturesRequest(
         timeout_ms=admin.timeout_ms,
         feature_updates=tuple(

@@ -13,7 +13,7 @@ _REASON: Final = "member was removed by an admin"
 
 
 def describe_group_members(admin: Admin, group_id: str) -> tuple[GroupMember, ...]:
-    """Of a group of either protocol; none if there is no such group. Raises Refused."""
+    """The members of a group of either protocol; none if there is no such group. Raises Refused."""
     described = describe_consumer_groups(admin, [group_id])[group_id]
     if not isinstance(described, Refused):
         return described.members
@@ -25,7 +25,9 @@ def describe_group_members(admin: Admin, group_id: str) -> tuple[GroupMember, ..
 def remove_group_members(
     admin: Admin, group_id: str, members: Sequence[GroupMember]
 ) -> dict[GroupMember, Refused | None]:
-    """Why each member was not removed, or None. A member that still runs joins again. Raises Refused."""
+    """Remove members. Returns for each why it was not removed, or None. A member that still runs joins again. Raises
+    Refused.
+    """
     if not members:
         return {}
     identities = tuple(

@@ -1,4 +1,4 @@
-"""The offsets that groups have committed: listed, changed and deleted (KIP-396, KIP-496, KIP-709)."""
+"""Lists, changes and deletes the committed offsets of groups (KIP-396, KIP-496, KIP-709)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ from kaspar.protocol.messages.offset_fetch import (
 )
 
 _MANY_GROUPS: Final = 8
-"""The version of OffsetFetch that takes many groups (KIP-709). From 10 on it has topic ids instead of names."""
+"""The first version of OffsetFetch that takes many groups (KIP-709). From 10 on it has topic ids instead of names."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
     offset: int
-    """Of the next record to read."""
+    """The offset of the next record to read."""
     leader_epoch: int | None
     metadata: str
 
@@ -39,7 +39,7 @@ GroupOffsets = dict[TopicPartition, GroupOffset]
 
 
 def list_group_offsets(admin: Admin, group_ids: Collection[str]) -> dict[str, GroupOffsets | Refused]:
-    """What each group has committed, for all of its topics; nothing for a group that does not exist."""
+    """The committed offsets of each group, for all of its topics; empty for a group that does not exist."""
 
     def ask(node: CoordinatorNode, together: Sequence[str]) -> dict[str, GroupOffsets | Refused]:
         asked = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in together)
@@ -66,7 +66,7 @@ def _committed(group: OffsetFetchResponseGroup) -> GroupOffsets | Refused:
 def alter_group_offsets(
     admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Refused | None]:
-    """Set offsets of a group without members. Returns why each was not set, or None. Raises Refused."""
+    """Set offsets of a group without members. Returns for each why it was not set, or None. Raises Refused."""
     codes = admin.retry(
         "alterConsumerGroupOffsets(api=FIND_COORDINATOR)",
         lambda: commit_offsets(admin.client, group_id, offsets),
@@ -77,7 +77,9 @@ def alter_group_offsets(
 def delete_group_offsets(
     admin: Admin, group_id: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, Refused | None]:
-    """Why the offset of each partition was not deleted, or None. Raises Refused for what concerns the group."""
+    """Delete offsets. Returns for each partition why its offset was not deleted, or None. Raises Refused for errors of
+    the whole group.
+    """
     request = OffsetDeleteRequest(
         group_id=group_id,
         topics=tuple(

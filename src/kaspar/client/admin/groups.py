@@ -1,4 +1,4 @@
-"""Groups: which there are, their states and members, and their deletion (KIP-222, KIP-518, KIP-848)."""
+"""Lists, describes and deletes groups (KIP-222, KIP-518, KIP-848)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ CONSUMER_PROTOCOL = "consumer"
 WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 """The states of groups that only have offsets."""
 _ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
-"""The group is not of the new protocol, or the broker does not know it."""
+"""The group does not use the new protocol, or the broker does not support it."""
 
 
 class GroupType(StrEnum):
@@ -43,7 +43,7 @@ class GroupType(StrEnum):
 class GroupListing:
     group_id: str
     protocol_type: str
-    """Empty for a group that only committed offsets."""
+    """Empty for a group that only has committed offsets."""
     state: str
     """Kafka's name: Stable, Empty, PreparingRebalance ..."""
     type: GroupType
@@ -57,10 +57,10 @@ class GroupMember:
     host: str
     assignment: tuple[TopicPartition, ...] = ()
     target_assignment: tuple[TopicPartition, ...] | None = None
-    """None, as the other fields of the new protocol (KIP-848), for a member of a classic group."""
+    """None for a member of a classic group, like the other fields of the new protocol (KIP-848)."""
     member_epoch: int | None = None
     is_upgraded: bool | None = None
-    """Whether it speaks the new protocol; None if the broker does not say."""
+    """Whether the member uses the new protocol; None if the broker does not return it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,14 @@ class GroupDescription:
     group_epoch: int | None = None
     target_assignment_epoch: int | None = None
     is_simple: bool = False
-    """Whether it only commits offsets: a classic group without a protocol."""
+    """Whether the group only commits offsets: a classic group without a protocol."""
 
 
 # --- which there are --------------------------------------------------------------------------------------------------
 
 
 def list_groups(admin: Admin, *, states: Collection[str] = (), types: Collection[GroupType] = ()) -> list[GroupListing]:
-    """The groups of all brokers, sorted by their names; only those in one of these states, and of one of these types,
-    if any is given."""
+    """The groups of all brokers, sorted by name. If states or types are given, only groups with one of them."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(each.value for each in types))
     found: dict[str, GroupListing] = {}
     try:
@@ -102,7 +101,7 @@ def list_groups(admin: Admin, *, states: Collection[str] = (), types: Collection
 def list_consumer_groups(
     admin: Admin, *, states: Collection[str] = (), types: Collection[GroupType] = ()
 ) -> list[GroupListing]:
-    """Those of consumers: of both protocols, and those that only committed offsets."""
+    """The groups of consumers: those of both protocols, and those that only have committed offsets."""
     wanted = types or (GroupType.CONSUMER, GroupType.CLASSIC)
     listed = list_groups(admin, states=states, types=wanted)
     return [each for each in listed if each.protocol_type in ("", CONSUMER_PROTOCOL)]
@@ -116,7 +115,7 @@ def _type(name: str) -> GroupType:
 
 
 def describe_consumer_groups(admin: Admin, group_ids: Collection[str]) -> dict[str, GroupDescription | Refused]:
-    """Groups of either protocol; GROUP_ID_NOT_FOUND for one that does not exist."""
+    """Describe groups of either protocol. A group that does not exist is refused with GROUP_ID_NOT_FOUND."""
     described = ask_coordinators(
         admin,
         "describeConsumerGroups",
@@ -220,7 +219,7 @@ def _classic_group(node: CoordinatorNode, group: DescribedGroup) -> GroupDescrip
 
 
 def _classic_assignment(octets: bytes) -> tuple[TopicPartition, ...]:
-    """What the group's leader has assigned to a member; nothing while the group is rebalancing."""
+    """The partitions that the group's leader has assigned to a member; none while the group is rebalancing."""
     if not octets:
         return ()
     from kaspar.protocol.consumer_protocol import read_assignment  # most groups are described without members
@@ -236,7 +235,7 @@ def _classic_assignment(octets: bytes) -> tuple[TopicPartition, ...]:
 
 
 def delete_groups(admin: Admin, group_ids: Collection[str]) -> dict[str, Refused | None]:
-    """Why each group was not deleted, or None: NON_EMPTY_GROUP for one that has members."""
+    """Delete groups. Returns for each why it was not deleted, or None: NON_EMPTY_GROUP for a group with members."""
 
     def ask(node: CoordinatorNode, together: Sequence[str]) -> dict[str, Refused | None]:
         request = DeleteGroupsRequest(groups_names=tuple(together))

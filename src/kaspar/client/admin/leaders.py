@@ -1,4 +1,4 @@
-"""Calls that are about partitions: each leader is asked for its own, until every partition has a final result."""
+"""Calls about partitions: each leader gets a request for its partitions, until every partition has a final result."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,8 +20,8 @@ def ask_leaders(
     wanted: Mapping[TopicPartition, _Wanted],
     ask: Callable[[int, Mapping[TopicPartition, _Wanted]], Mapping[TopicPartition, _Result | Refused]],
 ) -> dict[TopicPartition, _Result | Refused]:
-    """What `ask` returns for the partitions of a leader, of all leaders. `call` is the name that Kafka's Admin has for
-    it. Partitions that do not exist are refused at once; what may pass is tried again until the admin's time is up."""
+    """Call `ask` with the partitions of each leader, and return all results. `call` is the name of the call in Kafka's
+    Admin. Partitions that do not exist are refused at once; transient errors are retried until the admin's timeout."""
     deadline = time.monotonic() + admin.api_timeout_s
     results: dict[TopicPartition, _Result | Refused] = {}
     pending = dict(wanted)

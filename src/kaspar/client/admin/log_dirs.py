@@ -1,4 +1,4 @@
-"""The log directories of brokers: what is in them, and moving a replica to another one of its broker (KIP-113)."""
+"""Describes the log directories of brokers, and moves replicas between directories of a broker (KIP-113)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -25,7 +25,7 @@ from kaspar.protocol.messages.describe_log_dirs import (
 
 
 class Replica(NamedTuple):
-    """A partition's replica on a broker. Sorted as Kafka's tools do it: by broker first."""
+    """A partition's replica on a broker. Sorted by broker first, as in Kafka's tools."""
 
     broker_id: int
     partition: TopicPartition
@@ -38,16 +38,16 @@ class Replica(NamedTuple):
 class LogDir:
     path: str
     error: Refused | None
-    """KAFKA_STORAGE_ERROR if it is offline."""
+    """KAFKA_STORAGE_ERROR if the directory is offline."""
     replicas: Mapping[TopicPartition, DescribeLogDirsPartition]
     future_replicas: Mapping[TopicPartition, DescribeLogDirsPartition]
-    """Those that are being moved here from another directory."""
+    """Replicas that are being moved here from another directory."""
     total_bytes: int
     usable_bytes: int
 
 
 class ReplicaLogDirs(NamedTuple):
-    """Where a replica is, and where it is being moved to."""
+    """The directory of a replica, and the directory to which it is being moved."""
 
     current: str | None = None
     future: str | None = None
@@ -86,7 +86,7 @@ def _log_dir(result: DescribeLogDirsResult) -> LogDir:
 
 
 def describe_replica_log_dirs(admin: Admin, replicas: Collection[Replica]) -> dict[Replica, ReplicaLogDirs]:
-    """Where each of the replicas is. Both directories are None for one that its broker does not have."""
+    """The directories of each replica. Both are None for a replica that its broker does not have."""
     of_broker: dict[int, list[TopicPartition]] = defaultdict(list)
     for replica in replicas:
         of_broker[replica.broker_id].append(replica.partition)
@@ -102,8 +102,8 @@ def describe_replica_log_dirs(admin: Admin, replicas: Collection[Replica]) -> di
 
 
 def alter_replica_log_dirs(admin: Admin, targets: Mapping[Replica, str]) -> dict[Replica, ErrorCode]:
-    """Move replicas to these directories of their brokers; one that is not on its broker yet will be created there.
-    Returns the code of each: REPLICA_NOT_AVAILABLE for one that does not exist yet."""
+    """Move replicas to these directories of their brokers. A replica that does not exist yet will be created there.
+    Returns the error code of each: REPLICA_NOT_AVAILABLE for a replica that does not exist yet."""
     of_broker: dict[int, dict[str, list[TopicPartition]]] = defaultdict(lambda: defaultdict(list))
     for replica, path in targets.items():
         of_broker[replica.broker_id][path].append(replica.partition)

@@ -1,4 +1,4 @@
-"""The offsets of logs: the first, the last, or that of a timestamp (KIP-79, KIP-396)."""
+"""Lists offsets of partitions: the first, the last, or the offset for a timestamp (KIP-79, KIP-396)."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -11,14 +11,14 @@ from kaspar.client.offsets import READ_UNCOMMITTED, ListedOffset, ask_offsets
 
 
 class OffsetSpec(IntEnum):
-    """What can stand in place of a timestamp."""
+    """Special values instead of a timestamp."""
 
     LATEST = -1
     EARLIEST = -2
     MAX_TIMESTAMP = -3
     """The record with the largest timestamp (KIP-734)."""
     EARLIEST_LOCAL = -4
-    """The first that is not in remote storage alone (KIP-405)."""
+    """The first offset that is not only in remote storage (KIP-405)."""
     LATEST_TIERED = -5
     EARLIEST_PENDING_UPLOAD = -6
 
@@ -26,7 +26,7 @@ class OffsetSpec(IntEnum):
 def list_offsets(
     admin: Admin, wanted: Mapping[TopicPartition, int], *, isolation_level: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, ListedOffset | Refused]:
-    """The first offset at or after each timestamp, or that of an OffsetSpec; offset -1 where there is none."""
+    """The first offset at or after each timestamp, or the offset for an OffsetSpec; -1 if there is none."""
 
     def ask(leader: int, together: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | Refused]:
         found = ask_offsets(admin.client, leader, together, isolation_level, admin.timeout_ms)

@@ -1,4 +1,4 @@
-"""Adding partitions to topics."""
+"""Adds partitions to topics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from kaspar.protocol.messages.create_partitions import (
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
     total: int
-    """How many partitions the topic is to have."""
+    """The new number of partitions of the topic."""
     assignments: Sequence[Sequence[int]] | None = None
-    """The replicas of each new partition; None leaves them to the controller."""
+    """The replicas of each new partition; None lets the controller choose them."""
 
 
 def create_partitions(admin: Admin, topics: Mapping[str, NewPartitions]) -> dict[str, Refused | None]:
-    """Why each topic did not get its partitions, or None."""
+    """Add partitions. Returns for each topic why it did not get them, or None."""
     if not topics:
         return {}
     request = CreatePartitionsRequest(

@@ -31,7 +31,7 @@ class ProducerState:
 def describe_producers(
     admin: Admin, partitions: Collection[TopicPartition], *, broker_id: int | None = None
 ) -> dict[TopicPartition, tuple[ProducerState, ...] | Refused]:
-    """As the leader of each partition knows them, or a broker that has a replica."""
+    """The producers of each partition, as known by its leader, or by a broker that has a replica."""
     call = "describeProducers"
     if broker_id is not None:
         return _by_partition(admin.ask_broker(call, broker_id, _request(partitions), DescribeProducersResponse))

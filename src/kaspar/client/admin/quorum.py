@@ -1,4 +1,4 @@
-"""The quorum of controllers that keeps the metadata (KIP-595): its replicas, and changes of its voters (KIP-853)."""
+"""Describes the quorum of controllers that stores the metadata (KIP-595), and changes its voters (KIP-853)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Endpoint(NamedTuple):
 class QuorumReplica:
     replica_id: int
     directory_id: UUID
-    """Zero if it is not known."""
+    """Zero if it is unknown."""
     log_end_offset: int
     last_fetch_timestamp: int | None
     last_caught_up_timestamp: int | None
@@ -48,7 +48,7 @@ class QuorumInfo:
 
 
 def describe_quorum(admin: Admin) -> QuorumInfo:
-    """Raises Refused."""
+    """Describe the quorum. Raises Refused."""
     asked = RequestTopicData(topic_name=_TOPIC, partitions=(RequestPartitionData(partition_index=_PARTITION),))
     response = admin.ask_any(
         "describeMetadataQuorum", DescribeQuorumRequest(topics=(asked,)), DescribeQuorumResponse, at_controllers=True
@@ -88,7 +88,7 @@ def _time(timestamp_ms: int) -> int | None:
 
 
 def add_voter(admin: Admin, voter_id: int, directory_id: UUID, endpoints: Sequence[Endpoint]) -> None:
-    """Raises Refused, or UnsupportedByPeer: a cluster of Kaspar has no quorum."""
+    """Add a voter. Raises Refused, or UnsupportedByPeer, because clusters of Kaspar have no quorum."""
     request = AddRaftVoterRequest(
         cluster_id=None,
         timeout_ms=admin.timeout_ms,
@@ -101,7 +101,7 @@ def add_voter(admin: Admin, voter_id: int, directory_id: UUID, endpoints: Sequen
 
 
 def remove_voter(admin: Admin, voter_id: int, directory_id: UUID) -> None:
-    """Raises Refused, or UnsupportedByPeer: a cluster of Kaspar has no quorum."""
+    """Remove a voter. Raises Refused, or UnsupportedByPeer, because clusters of Kaspar have no quorum."""
     request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id)
     response = admin.ask_any("removeRaftVoter", request, RemoveRaftVoterResponse, at_controllers=True)
     refuse(response.error_code, response.error_message)

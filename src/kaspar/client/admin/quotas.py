@@ -27,11 +27,11 @@ class QuotaMatch(IntEnum):
     EXACT = 0
     DEFAULT = 1
     ANY = 2
-    """Every entity that has this part, the default too."""
+    """Every entity with this part, including the default."""
 
 
 class QuotaFilter(NamedTuple):
-    """Selects entities by one of their parts."""
+    """Matches entities by one of their parts."""
 
     entity_type: str
     match: QuotaMatch = QuotaMatch.ANY
@@ -39,7 +39,7 @@ class QuotaFilter(NamedTuple):
 
     @classmethod
     def of(cls, entity_type: str, name: str | None) -> "QuotaFilter":
-        """For a name, for the default (an empty name), or for all (None)."""
+        """A filter for a name, for the default (an empty name), or for all names (None)."""
         if name is None:
             return cls(entity_type)
         return cls(entity_type, QuotaMatch.DEFAULT) if name == DEFAULT else cls(entity_type, QuotaMatch.EXACT, name)
@@ -48,8 +48,8 @@ class QuotaFilter(NamedTuple):
 def describe_client_quotas(
     admin: Admin, filters: Iterable[QuotaFilter], *, strict: bool = False
 ) -> dict[QuotaEntity, dict[str, float]]:
-    """The quotas of the entities that all filters select. With `strict`, entities with further parts are left out: a
-    filter for a user does not select that user's clients. Raises Refused."""
+    """The quotas of the entities that match all filters. With `strict`, entities with further parts are excluded: a
+    filter for a user does not match that user's clients. Raises Refused."""
     response = admin.ask_any(
         "describeClientQuotas",
         DescribeClientQuotasRequest(
@@ -69,7 +69,7 @@ def describe_client_quotas(
 def alter_client_quotas(
     admin: Admin, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
 ) -> dict[QuotaEntity, Refused | None]:
-    """Set quotas, or remove those whose value is None. Returns why each entity was refused, or None."""
+    """Set quotas, or remove those whose value is None. Returns for each entity why it was refused, or None."""
     response = admin.ask_any(
         "alterClientQuotas",
         AlterClientQuotasRequest(

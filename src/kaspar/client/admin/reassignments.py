@@ -1,4 +1,4 @@
-"""Moving partitions to other brokers (KIP-455): starting, cancelling and listing reassignments."""
+"""Starts, cancels and lists reassignments, which move partitions to other brokers (KIP-455)."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -21,10 +21,10 @@ from kaspar.protocol.messages.list_partition_reassignments import (
 
 
 class Reassignment(NamedTuple):
-    """One that is under way."""
+    """A reassignment in progress."""
 
     replicas: tuple[int, ...]
-    """All of them, those that are added and removed included."""
+    """All replicas, including those that are being added or removed."""
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
 
@@ -36,7 +36,7 @@ def alter_reassignments(
     allow_replication_factor_change: bool = True,
 ) -> dict[TopicPartition, Refused]:
     """Move partitions to these replicas, or cancel the reassignment of a partition (None). Returns the partitions that
-    were refused. `allow_replication_factor_change=False` needs a cluster that knows it (KIP-860)."""
+    were refused. `allow_replication_factor_change=False` requires a cluster with KIP-860."""
     topics = tuple(
         ReassignableTopic(
             name=topic,
@@ -66,7 +66,7 @@ def alter_reassignments(
 def list_reassignments(
     admin: Admin, partitions: Collection[TopicPartition] | None = None
 ) -> dict[TopicPartition, Reassignment]:
-    """The reassignments under way, of these partitions or of all (None)."""
+    """The reassignments in progress of these partitions, or of all (None)."""
     topics = None
     if partitions is not None:
         topics = tuple(

@@ -16,8 +16,8 @@ from kaspar.protocol.messages.delete_records import (
 
 
 def delete_records(admin: Admin, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | Refused]:
-    """Delete the records before these offsets; -1 stands for the high watermark. Returns the new low watermark of each
-    partition, which is its smallest log start offset among all replicas, or why its records were not deleted."""
+    """Delete the records before these offsets; -1 stands for the high watermark. Returns for each partition its new low
+    watermark, which is the smallest log start offset of all replicas, or why its records were not deleted."""
 
     def ask(leader: int, together: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | Refused]:
         topics = tuple(

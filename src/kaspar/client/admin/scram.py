@@ -1,4 +1,4 @@
-"""The SCRAM credentials of users (KIP-554). A password is salted here, and never sent."""
+"""Describes and alters the SCRAM credentials of users (KIP-554). A password is salted here, and never sent."""
 
 import secrets
 from collections.abc import Collection, Iterable
@@ -38,7 +38,7 @@ class NewScramCredential:
 
 @dataclass(frozen=True, slots=True)
 class OldScramCredential:
-    """One to be deleted."""
+    """A credential to be deleted."""
 
     user: str
     mechanism: str
@@ -47,7 +47,9 @@ class OldScramCredential:
 def describe_scram_credentials(
     admin: Admin, users: Collection[str] | None = None
 ) -> dict[str, tuple[ScramCredentialInfo, ...] | Refused]:
-    """Of these users, or of all that have some. A user without is refused with RESOURCE_NOT_FOUND. Raises Refused."""
+    """The credentials of these users, or of all users that have some. A user without credentials is refused with
+    RESOURCE_NOT_FOUND. Raises Refused.
+    """
     names = None if users is None else tuple(UserName(name=name) for name in users)
     response = admin.ask_any(
         "describeUserScramCredentials",
@@ -68,8 +70,8 @@ def describe_scram_credentials(
 def alter_scram_credentials(
     admin: Admin, new: Iterable[NewScramCredential] = (), old: Iterable[OldScramCredential] = ()
 ) -> dict[str, Refused | None]:
-    """Create or replace credentials, and delete others. Returns why each user was refused, or None. A user may appear
-    only once: brokers refuse two changes of one user."""
+    """Create or replace credentials, and delete others. Returns for each user why it was refused, or None. A user may
+    appear only once: brokers refuse two changes of one user."""
     refused: dict[str, Refused | None] = {}
     upsertions = []
     for each in new:
@@ -90,7 +92,9 @@ def alter_scram_credentials(
 
 
 def _unacceptable(new: NewScramCredential) -> Refused | None:
-    """What Kafka's Admin refuses itself; and too many iterations, which would take long before the broker refuses."""
+    """Check the same things as Kafka's Admin, and the limit on iterations: computing too many would take long, and then
+    the broker would refuse the request.
+    """
     if not new.user:
         return Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if not new.password:

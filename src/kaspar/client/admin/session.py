@@ -1,8 +1,8 @@
-"""The session of an administrator: which node a call is sent to, how often, and for how long.
+"""The session of an administrator: selects the node for each call, and retries.
 
-As Kafka's Admin, a session has two times: that of one request (request.timeout.ms) and that of a whole call with its
-retries (default.api.timeout.ms). Every call of this package may be sent twice without harm, so a lost response is a
-reason to send it again.
+As in Kafka's Admin, a session has two timeouts: for one request (request.timeout.ms) and for a whole call with its
+retries (default.api.timeout.ms). Every call of this package may be sent twice without harm, so calls are retried when a
+response is lost.
 """
 
 import time
@@ -25,7 +25,7 @@ API_TIMEOUT_S: Final = 60.0
 RETRY_BACKOFF_S: Final = 0.1
 BROKER_ENDPOINTS: Final = 1
 CONTROLLER_ENDPOINTS: Final = 2
-"""The endpoint types of DescribeCluster: whose listeners it is about (KIP-919)."""
+"""The endpoint types of DescribeCluster: listeners of brokers, or of controllers (KIP-919)."""
 
 _NOT_AT_CONTROLLERS: Final = (
     "This Admin API is not yet supported when communicating directly with the controller quorum."
@@ -70,7 +70,7 @@ class Admin:
 
     @property
     def timeout_ms(self) -> int:
-        """What requests with a timeout of their own carry."""
+        """The value for requests that have a timeout field."""
         return int(self.api_timeout_s * 1000)
 
     def ask_any(
@@ -82,8 +82,8 @@ class Admin:
         code_of: Callable[[AnyResponse], int] = error_code_of,
         at_controllers: bool = False,
     ) -> AnyResponse:
-        """The response of any broker. In a session with controllers that of the active one, if the call is one
-        `at_controllers`. `call` is the name that Kafka's Admin has for it, for the error message."""
+        """The response of any broker. In a session with controllers, the response of the active one if the call is
+        supported `at_controllers`. `call` is the name of the call in Kafka's Admin, for error messages."""
         if self.via_controllers and not at_controllers:
             raise Refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, _NOT_AT_CONTROLLERS)
         if self.via_controllers:
@@ -116,8 +116,9 @@ class Admin:
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
     ) -> AnyResponse:
-        """The response of that broker, or controller in a session with them. While it is not in the cluster's metadata,
-        the call waits for it."""
+        """The response of that broker, or of that controller in a session with controllers. While the node is not in
+        the cluster's metadata, the call waits for it.
+        """
 
         def attempt() -> AnyResponse:
             if self.via_controllers:
@@ -129,8 +130,8 @@ class Admin:
     def retry(
         self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int] = lambda response: 0
     ) -> _Result:
-        """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
-        time; the last error if all responses had one."""
+        """The first response without an error, or with a final error. Raises Refused: REQUEST_TIMED_OUT if the last
+        attempt got no response, or else its transient error."""
         deadline = time.monotonic() + self.api_timeout_s
         while True:
             try:
@@ -161,7 +162,7 @@ class Admin:
             self.report_unreachable(error)
 
     def _controller(self, node_id: int | None = None) -> Address:
-        """Where this controller listens, or the active one."""
+        """The address of this controller, or of the active one (None)."""
         from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
         found = self.client.request(
@@ -195,40 +196,41 @@ def refuse(error_code: int, message: str | None = None) -> None:
 
 
 def refusal(error_code: int, message: str | None = None) -> Refused | None:
-    """None unless there is an error. A response without a message leaves it to the client."""
+    """The error of a response, or None. Without a message the name of the code is used."""
     if error_code == ErrorCode.NONE:
         return None
     try:
         code = ErrorCode(error_code)
-    except ValueError:  # of a newer version of Kafka
+    except ValueError:  # a code of a newer version of Kafka
         return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error code {error_code}")
     return Refused(code, message or code.name)
 
 
 def accepted(result: _Result | Refused) -> _Result:
-    """The result of one part of a call. Raises Refused."""
+    """The result of one part of a call. Raises it if it is a Refused."""
     if isinstance(result, Refused):
         raise result
     return result
 
 
 def raise_first(results: Iterable[object]) -> None:
-    """Raise the first result that is a refusal, though the other parts of the call may be done."""
+    """Raise the first result that is a Refused. Other parts of the call may have succeeded."""
     for result in results:
         if isinstance(result, Refused):
             raise result
 
 
 def common_code(error_codes: Iterable[int]) -> int:
-    """The code that all parts of a response have, or NONE: a node that is not the controller, or cannot reach it,
-    refuses all of them."""
+    """The error code of a response if all its parts have the same code, or else NONE. A node that is not the
+    controller, or cannot reach it, returns its error for every part.
+    """
     codes = set(error_codes)
     return codes.pop() if len(codes) == 1 else ErrorCode.NONE
 
 
 @contextmanager
 def kaspar_only(broker_id: int) -> Iterator[None]:
-    """Around a request that Apache Kafka does not know: a broker closes the connection on one. Raises
+    """A context for requests that Apache Kafka does not know: its brokers close the connection, which is raised as
     UnsupportedByPeer."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""When records were written, by their offsets, which only brokers of Kaspar look up."""
+"""Looks up the timestamps of records by offset. Only Kaspar's brokers support this."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -23,13 +23,13 @@ class RecordAt(NamedTuple):
 
 
 def list_timestamps(admin: Admin, wanted: Collection[RecordAt]) -> dict[RecordAt, int]:
-    """The timestamps, or NO_RECORD or NOT_LOOKED_UP (kaspar.protocol.messages.list_timestamps), of those whose leader
-    responded. Raises UnsupportedByPeer, and OSError if a leader cannot be reached."""
+    """The timestamps, or NO_RECORD or NOT_LOOKED_UP (kaspar.protocol.messages.list_timestamps), of the records in
+    partitions with a leader. Raises UnsupportedByPeer, and OSError if a leader cannot be reached."""
     by_leader: dict[int, list[RecordAt]] = defaultdict(list)
     for each in wanted:
         try:
             by_leader[admin.client.leader_of(each.where)].append(each)
-        except Refused:  # it has no leader now
+        except Refused:  # the partition has no leader now
             continue
     found: dict[RecordAt, int] = {}
     for leader, positions in by_leader.items():

@@ -1,6 +1,6 @@
-"""Delegation tokens: created, renewed, expired and listed (KIP-48, KIP-373).
+"""Creates, renews, expires and lists delegation tokens (KIP-48, KIP-373).
 
-Brokers serve these calls only to clients that have authenticated, and not with a token."""
+Brokers allow these calls only to clients that have authenticated, and not with a token."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from kaspar.protocol.messages.expire_delegation_token import (
 from kaspar.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 BROKERS_DEFAULT_MS: Final = -1
-"""As long as the brokers' settings say; for an expiry, at once."""
+"""The period in the brokers' settings; for `expire_token`, at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class DelegationToken:
     issued_ms: int
     expires_ms: int
     max_expires_ms: int
-    """It cannot be renewed beyond this time."""
+    """The token cannot be renewed beyond this time."""
 
 
 def create_token(
@@ -49,7 +49,7 @@ def create_token(
     renewers: Collection[Principal] = (),
     max_lifetime_ms: int = BROKERS_DEFAULT_MS,
 ) -> DelegationToken:
-    """A new token of this owner, by default of the user of this session. Raises Refused."""
+    """Create a token for this owner, by default for the user of this session. Raises Refused."""
     response = admin.ask_any(
         "createDelegationToken",
         CreateDelegationTokenRequest(
@@ -74,7 +74,7 @@ def create_token(
 
 
 def renew_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS) -> int:
-    """The time at which the token expires now. Raises Refused."""
+    """Renew a token. Returns the new time of its expiry. Raises Refused."""
     response = admin.ask_any(
         "renewDelegationToken",
         RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms),
@@ -85,7 +85,7 @@ def renew_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS) 
 
 
 def expire_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS) -> int:
-    """The time at which the token expires now. Raises Refused."""
+    """Change the expiry of a token. Returns the new time of its expiry. Raises Refused."""
     response = admin.ask_any(
         "expireDelegationToken",
         ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms),
@@ -96,7 +96,7 @@ def expire_token(admin: Admin, hmac: bytes, period_ms: int = BROKERS_DEFAULT_MS)
 
 
 def describe_tokens(admin: Admin, owners: Collection[Principal] | None = None) -> list[DelegationToken]:
-    """Those of these owners, or all, that the user of this session may see. Raises Refused."""
+    """The tokens of these owners, or of all (None), that the user of this session may see. Raises Refused."""
     wanted = None
     if owners is not None:
         wanted = tuple(

@@ -1,6 +1,7 @@
-"""The topics of a cluster: which there are, and their partitions.
+"""Lists and describes the topics of a cluster.
 
-What only descriptions need is imported where it is used: listing topics needs none of it, and starts sooner.
+Modules that only descriptions need are imported where they are used, so that commands that only list topics start
+faster.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kaspar.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponsePartition
 
 PARTITIONS_PER_RESPONSE = 2000
-"""How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
+"""How many partitions are requested from DescribeTopicPartitions at a time, as in Kafka's Admin."""
 _NOT_ASKED = -(1 << 31)
 
 
@@ -38,7 +39,7 @@ class PartitionDescription:
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
     elr: tuple[int, ...] | None = None
-    """The eligible leader replicas (KIP-966); None if the cluster does not keep them."""
+    """The eligible leader replicas (KIP-966); None if the cluster does not track them."""
     last_known_elr: tuple[int, ...] | None = None
 
 
@@ -48,9 +49,9 @@ class TopicDescription:
     topic_id: UUID
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
-    """In the order of their numbers."""
+    """Sorted by number."""
     authorized_operations: frozenset[AclOperation] | None = None
-    """What the caller may do with it; None if that was not asked for."""
+    """What the caller may do with the topic; None if that was not requested."""
 
 
 def list_topics(admin: Admin, *, include_internal: bool = True) -> list[str]:
@@ -76,7 +77,7 @@ def list_topic_ids(admin: Admin, *, include_internal: bool = True) -> dict[UUID,
 def describe_topics(
     admin: Admin, names: Collection[str], *, partitions_per_response: int = PARTITIONS_PER_RESPONSE
 ) -> dict[str, TopicDescription | Refused]:
-    """The description of each topic, or why there is none. Creates no topic."""
+    """The description of each topic, or an error. Does not create topics."""
     if not names:
         return {}
     try:
@@ -88,7 +89,7 @@ def describe_topics(
 def describe_topics_by_metadata(
     admin: Admin, names: Collection[str] | None = None, *, include_authorized_operations: bool = False
 ) -> dict[str, TopicDescription | Refused]:
-    """As describe_topics, of these topics or of all (None), in one request; without eligible leader replicas."""
+    """Describe these topics, or all (None), in one Metadata request, without eligible leader replicas."""
     wanted = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
     request = MetadataRequest(
         topics=wanted,
@@ -100,7 +101,7 @@ def describe_topics_by_metadata(
 
 
 def describe_topic_ids(admin: Admin, topic_ids: Collection[UUID]) -> dict[UUID, TopicDescription | Refused]:
-    """As describe_topics; without eligible leader replicas, which no request by id returns."""
+    """Describe topics by id, without eligible leader replicas, which no request by id returns."""
     wanted = tuple(MetadataRequestTopic(topic_id=each, name=None) for each in topic_ids)
     response = admin.ask_any(
         "describeTopics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse
@@ -109,7 +110,9 @@ def describe_topic_ids(admin: Admin, topic_ids: Collection[UUID]) -> dict[UUID, 
 
 
 def _describe_in_pages(admin: Admin, names: Sequence[str], limit: int) -> dict[str, TopicDescription | Refused]:
-    """With DescribeTopicPartitions (KIP-966). `names` are sorted; a response has at most `limit` partitions."""
+    """Describe topics with DescribeTopicPartitions (KIP-966). `names` are sorted; a response has at most `limit`
+    partitions.
+    """
     from kaspar.protocol.messages.describe_topic_partitions import (
         DescribeTopicPartitionsRequest,
         DescribeTopicPartitionsResponse,
@@ -148,7 +151,7 @@ def _from_metadata(topic: MetadataResponseTopic) -> TopicDescription | Refused:
 
 
 def _operations(bits: int) -> frozenset[AclOperation] | None:
-    """Bit n is set for the operation with the code n (KIP-430)."""
+    """The operations of a bit field, in which bit n is set for the operation with code n (KIP-430)."""
     return None if bits == _NOT_ASKED else frozenset(each for each in AclOperation if bits >> each & 1)
 
 

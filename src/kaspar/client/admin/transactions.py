@@ -1,4 +1,4 @@
-"""Transactions: which there are, what they are about, and their end by an administrator (KIP-664)."""
+"""Lists, describes and aborts transactions (KIP-664)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,12 @@ from kaspar.protocol.messages.write_txn_markers import (
 )
 
 FIRST_COORDINATOR_EPOCH = 0
-"""For a producer whose first transaction hangs: it has no coordinator epoch yet, and 0 is not above any leader's."""
+"""The coordinator epoch for a producer whose first transaction hangs: it has none yet, and 0 is not higher than the
+epoch of any coordinator.
+"""
 _NO_TIME = -1
 _ABORTING = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
-"""The coordinator moves, or the abort of the open transaction is not complete yet."""
+"""The coordinator is moving, or the abort of the open transaction is not complete yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,12 @@ class TransactionDescription:
     start_time_ms: int | None
     """None if no transaction is open."""
     partitions: tuple[TopicPartition, ...]
-    """Those that the transaction has written to and that have no marker of its end yet."""
+    """The partitions that the transaction has written to and that have no end marker yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class AbortTransactionSpec:
-    """A transaction on one partition, by its producer."""
+    """A transaction on one partition, identified by its producer."""
 
     partition: TopicPartition
     producer_id: int
@@ -64,7 +66,7 @@ class AbortTransactionSpec:
 
     @classmethod
     def of(cls, partition: TopicPartition, producer: ProducerState) -> "AbortTransactionSpec":
-        """The transaction that this producer has open on the partition."""
+        """The open transaction of this producer on the partition."""
         epoch = FIRST_COORDINATOR_EPOCH if producer.coordinator_epoch is None else producer.coordinator_epoch
         return cls(partition, producer.producer_id, producer.producer_epoch, epoch)
 
@@ -76,8 +78,8 @@ def list_transactions(
     duration_filter_ms: int = -1,
     transactional_id_pattern: str | None = None,
 ) -> list[TransactionListing]:
-    """Of all coordinators: those of these producers, those that have been open for longer than the filter (if it is not
-    negative), and those whose id matches the pattern (in RE2's syntax). Raises Refused."""
+    """The transactions of all coordinators, filtered by producers, by the time for which they have been open (unless
+    negative), and by a pattern for their ids (in RE2's syntax). Raises Refused."""
     request = ListTransactionsRequest(
         producer_id_filters=tuple(producer_ids),
         duration_filter=duration_filter_ms,
@@ -101,7 +103,7 @@ def list_transactions(
 def describe_transactions(
     admin: Admin, transactional_ids: Collection[str]
 ) -> dict[str, TransactionDescription | Refused]:
-    """TRANSACTIONAL_ID_NOT_FOUND for an id that no producer has used."""
+    """Describe transactions. An id that no producer has used is refused with TRANSACTIONAL_ID_NOT_FOUND."""
 
     def ask(node: CoordinatorNode, together: Sequence[str]) -> dict[str, TransactionDescription | Refused]:
         request = DescribeTransactionsRequest(transactional_ids=tuple(together))
@@ -135,7 +137,7 @@ def _described(coordinator_id: int, state: TransactionState) -> TransactionDescr
 
 
 def abort_transaction(admin: Admin, spec: AbortTransactionSpec) -> None:
-    """Write the marker of an abort to a partition whose coordinator has forgotten the transaction. Raises Refused."""
+    """Write an abort marker to a partition, for a transaction that its coordinator has forgotten. Raises Refused."""
     topic = WritableTxnMarkerTopic(name=spec.partition.topic, partition_indexes=(spec.partition.partition,))
     marker = WritableTxnMarker(
         producer_id=spec.producer_id,

@@ -1,13 +1,14 @@
-"""Makes the folder of a stopped Kafka node Kaspar's, in place, and gives it back.
+"""Adopts the folder of a stopped Kafka node in place, and gives it back.
 
-No record is copied. A metadata store is built beside Kafka's metadata log, under a name that no broker opens, read back
-and compared. Then two files change, each in one step:
+No record is copied. A metadata store is built beside Kafka's metadata log, under a name that no broker opens, then read
+back and compared. Then two files change, each atomically:
 
 1. `quorum-state` is replaced (quorum_state.py): from now on Kafka does not start.
-2. The store gets its name: from now on Kaspar starts.
+2. The store is renamed to its final name: from now on Kaspar starts.
 
-So there is never a moment in which both could start, and after a crash the command is run again. Undoing is the same
-backwards, unless a broker has been started with the store: it registers there before it serves anyone.
+So there is never a moment in which both could start, and after a crash the command can be run again. Undoing runs the
+steps backwards. It is refused once a broker has been started with the store, which shows because a broker registers
+there before it serves clients.
 """
 
 import contextlib
@@ -48,19 +49,19 @@ from kaspar.storage.disk.files import OsFiles, unlink_if_there
 
 _UNFINISHED: Final = FILE_NAME + ".adopting"
 _BESIDE: Final = ("", "-wal", "-journal", "-shm")
-"""What SQLite adds to the name of a file for those that it keeps beside it."""
+"""The suffixes of SQLite's files: the database itself, and the files that it keeps beside it."""
 _OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class AdoptionRefused(KasparError):
-    """Nothing was changed."""
+    """The adoption or its reversal is not possible. Nothing was changed."""
 
 
 class Adoption:
-    """The folder that a properties file describes, locked against brokers while it is looked at and changed."""
+    """The folder that a properties file describes. It is locked against brokers while it is read and changed."""
 
     def __init__(self, config: BrokerConfig) -> None:
-        """Raises AdoptionRefused if there is nothing of Kafka's."""
+        """Raises AdoptionRefused if there is no metadata log of Kafka, or if zookeeper.connect is set."""
         if config.zookeeper_connect is not None:
             raise AdoptionRefused(
                 "zookeeper.connect is set: adopt the folder without it, and move the metadata to ZooKeeper afterwards "
@@ -78,7 +79,7 @@ class Adoption:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Raises AdoptionRefused while Kafka, or a broker of Kaspar, runs on one of the directories."""
+        """Lock the directories. Raises AdoptionRefused if Kafka, or a broker of Kaspar, runs on one of them."""
         with contextlib.ExitStack() as locks:
             places = (*self._config.log_dirs, os.fspath(self._folder))
             for path in {os.path.realpath(path): path for path in places}.values():
@@ -91,7 +92,7 @@ class Adoption:
             yield
 
     async def is_done(self) -> bool:
-        """Whether the folder was adopted before. Raises AdoptionRefused if there is a store of another origin."""
+        """Whether the folder was adopted before. Raises AdoptionRefused if there is a store that was not adopted."""
         stores = [
             path for path in {*self._config.log_dirs, os.fspath(self._folder)} if (Path(path) / FILE_NAME).exists()
         ]
@@ -110,7 +111,7 @@ class Adoption:
         )
 
     def plan(self) -> AdoptionPlan:
-        """Reads everything, and changes nothing."""
+        """Read everything, without changes, and plan the adoption."""
         log = MetadataLog(self.metadata_log)
         if log.is_empty:
             raise AdoptionRefused(f"{self.metadata_log} is empty: Kafka has never been started on it")
@@ -201,7 +202,7 @@ class Adoption:
             )
 
     def _rename(self, old: str, new: str) -> None:
-        """With its folder synced, so that the step is done for good before the next."""
+        """Rename the store's file, and sync the folder, so that the step is durable before the next one."""
         is_open = any((self._folder / (old + suffix)).exists() for suffix in _BESIDE[1:])
         assert not is_open, "the store has files beside it, which would be lost"
         self._files.rename(os.fspath(self._folder / old), os.fspath(self._folder / new))

@@ -1,4 +1,4 @@
-"""What lies in the log directories of a stopped Kafka node. Nothing is changed."""
+"""Reads the contents of the log directories of a stopped Kafka node, without changing them."""
 
 import os
 import uuid
@@ -27,7 +27,7 @@ _MAGIC: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class FoundPartition:
-    """`topic_id` is what its folder says; `old_segments` begin with a batch of a format from before Kafka 0.11."""
+    """`topic_id` is read from the folder. `old_segments` begin with a batch in a format from before Kafka 0.11."""
 
     topic_partition: TopicPartition
     directory: str
@@ -41,8 +41,8 @@ class FoundPartition:
 
 @dataclass(frozen=True, slots=True)
 class KafkaFolder:
-    """`directories` has what each path of log.dirs says about itself; `unclean` are those whose logs were not closed
-    in order; `moving` are folders of replicas that were being moved between directories.
+    """`directories` has the meta.properties of each path in log.dirs. `unclean` are the paths whose logs were not
+    closed cleanly. `moving` are folders of replicas that were being moved between directories.
     """
 
     directories: Mapping[str, MetaProperties]
@@ -56,8 +56,8 @@ class KafkaFolder:
 
 
 def find_metadata_log(configured: str | None, log_dirs: Sequence[str]) -> str | None:
-    """The folder of Kafka's metadata log: in metadata.log.dir, or in one of log.dirs, of which Kafka takes the first.
-    None if there is none.
+    """The folder of Kafka's metadata log: in metadata.log.dir, or in one of log.dirs (Kafka uses the first). None if
+    there is none.
     """
     places = log_dirs if configured is None else (configured,)
     found = [folder for place in places if os.path.isdir(folder := os.path.join(place, CLUSTER_METADATA_FOLDER))]
@@ -67,7 +67,7 @@ def find_metadata_log(configured: str | None, log_dirs: Sequence[str]) -> str | 
 
 
 def read_folder(files: Files, log_dirs: Sequence[str]) -> KafkaFolder:
-    """Raises KasparError for a directory that Kafka has not formatted."""
+    """Read the log directories. Raises KasparError for a directory that Kafka has not formatted."""
     directories: dict[str, MetaProperties] = {}
     partitions: list[FoundPartition] = []
     unclean, moving = [], []

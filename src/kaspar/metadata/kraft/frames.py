@@ -1,7 +1,7 @@
-"""The frames of Kafka's metadata log: which record is in a value.
+"""The frames of records in Kafka's metadata log.
 
 A frame has its own version, the key of the record's kind and the version of the message, as unsigned varints, and then
-the message. `IGNORED` are kinds about nodes that are up, or about nothing; any other unknown kind is of a later Kafka.
+the message. `IGNORED` are kinds about running nodes, or without effect; any other unknown kind is from a later Kafka.
 """
 
 from typing import Final, NamedTuple
@@ -61,7 +61,7 @@ KINDS: Final[dict[int, type[Message]]] = {
         ClearElrRecord,
     )
 }
-"""By the keys that begin their frames."""
+"""The kinds of records, by the key in the frame."""
 
 IGNORED: Final[dict[int, type[Message]]] = {kind.SCHEMA.api_key: kind for kind in NODE_RECORDS}
 _FRAME_VERSION: Final = 1
@@ -72,7 +72,7 @@ class UnknownRecord(KasparError):
 
 
 class Frame(NamedTuple):
-    """Which record is in a value, in which version, and where it begins."""
+    """The kind of record in a value, its version, and the position of the message."""
 
     kind: type[Message]
     version: int
@@ -80,7 +80,7 @@ class Frame(NamedTuple):
 
 
 def read_frame(value: bytes | None) -> Frame:
-    """Raises UnknownRecord, and MalformedBytes where the bytes are no frame."""
+    """Read the frame of a value. Raises UnknownRecord, and MalformedBytes if the bytes are not a frame."""
     if value is None:
         raise MalformedBytes("a metadata record has no value")
     frame_version, position = _varint(value, 0)
@@ -95,13 +95,13 @@ def read_frame(value: bytes | None) -> Frame:
 
 
 def read_record(value: bytes | None) -> Message | None:
-    """None for a kind that is ignored. Raises UnknownRecord, and MalformedBytes where the bytes are no record."""
+    """Read a record. None for a kind that is ignored. Raises UnknownRecord, and MalformedBytes for invalid bytes."""
     frame = read_frame(value)
     return None if frame.kind in NODE_RECORDS else read_message(value, frame)
 
 
 def read_message(value: bytes | None, frame: Frame) -> Message:
-    """The record of any kind. Raises UnknownRecord and MalformedBytes."""
+    """Read the record of a frame, also of an ignored kind. Raises UnknownRecord and MalformedBytes."""
     assert value is not None, "it has a frame"
     if frame.version not in VersionRange.parse(frame.kind.SCHEMA.versions):
         raise UnknownRecord(f"a {frame.kind.__name__} has version {frame.version}")

@@ -1,8 +1,8 @@
 """Reads Kafka's metadata log (`__cluster_metadata-0`): the latest snapshot, and the segments from its end on.
 
-With one voter every whole batch counts as committed: nobody else could have decided otherwise. A write that a crash cut
-off at the end of the log is left out, as Kafka's recovery would; damage anywhere else is an error, because records that
-follow it would be missing.
+With a single voter every complete batch counts as committed, because no other voter has to acknowledge it. An
+incomplete write at the end of the log, after a crash, is ignored, as by Kafka's recovery. Damage anywhere else is an
+error, because the records after it would be missing.
 """
 
 import os
@@ -27,7 +27,7 @@ class DamagedMetadataLog(KasparError):
 
 @dataclass(frozen=True, slots=True)
 class MetadataBatch:
-    """`is_control`: its records are KRaft's own, not the controller's."""
+    """`is_control`: the records are KRaft's own, not the controller's."""
 
     base_offset: int
     is_control: bool
@@ -39,7 +39,7 @@ class MetadataLog:
         self.end_offset = 0
         """The offset after the last record that was read."""
         self.unfinished_bytes = 0
-        """The bytes of a write at the end that a crash cut off."""
+        """The size of an incomplete write at the end of the log, after a crash."""
         self._folder = folder
 
     @property
@@ -48,7 +48,7 @@ class MetadataLog:
         return not self._segments()
 
     def read(self) -> Iterator[MetadataBatch]:
-        """Every batch in order. Raises DamagedMetadataLog."""
+        """All batches in order. Raises DamagedMetadataLog."""
         snapshot = self._latest_snapshot()
         if snapshot is not None:
             self.end_offset, name = snapshot
@@ -61,7 +61,7 @@ class MetadataLog:
                 yield from self._read_segment(base_offset, is_last=following is None)
 
     def _latest_snapshot(self) -> tuple[int, str] | None:
-        """The offset that the latest snapshot ends at, and its name."""
+        """The end offset of the latest snapshot, and the name of its file."""
         found = [(int(match[1]), int(match[2]), match[0]) for match in map(_SNAPSHOT.fullmatch, self._names()) if match]
         if not found:
             return None
@@ -130,7 +130,7 @@ def _whole_batch(data: bytes, position: int) -> BatchHeader | None:
 
 
 def _reaches_the_end(data: bytes, position: int) -> bool:
-    """Whether nothing can follow what is not a batch: it is cut off, all zeros, or the last."""
+    """Whether no batch can follow the invalid bytes at the position: they are cut off, all zeros, or the last batch."""
     if not any(data[position:]) or len(data) - position < HEADER_SIZE:
         return True
     try:
@@ -144,5 +144,5 @@ def _is_footer(record: Record) -> bool:
 
 
 def _read(path: str) -> bytes:
-    """The whole of a file: by default Kafka keeps 100 MB of snapshots and segments."""
+    """Read a whole file. That is not too much: by default Kafka keeps 100 MB of snapshots and segments."""
     return read_file(OsFiles(), path)

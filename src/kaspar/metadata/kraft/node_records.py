@@ -1,6 +1,6 @@
-"""Records of Kafka's metadata log about nodes that are up, or about nothing, as Kafka 4.3 lays them out.
+"""Records of Kafka's metadata log about running nodes, or without effect, as Kafka 4.3 lays them out.
 
-Nothing of them is taken over: they are here to be shown.
+The adoption ignores them: they are declared here so that they can be shown.
 """
 
 import uuid

@@ -1,5 +1,5 @@
-"""What adopting a folder of Kafka would give, would lose, and what forbids it. Pure: it is shown before anything is
-changed.
+"""Plans the adoption of a Kafka folder: what the result would be, what would be lost, and what prevents it. Pure: the
+plan is shown before anything is changed.
 """
 
 import uuid
@@ -18,14 +18,14 @@ from kaspar.metadata.kraft.state import BROKER, CLIENT_METRICS, GROUP, TOPIC, KR
 from kaspar.metadata.kraft.unread_groups import UnreadGroups
 
 _WITHOUT_GROUPS: Final = frozenset({"share.version", "streams.version"})
-"""Features of groups that Kaspar does not have: without such groups nothing is lost."""
+"""Features for kinds of groups that Kaspar does not have. If there are no such groups, nothing is lost."""
 _TIERED: Final = "remote.storage.enable"
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptionPlan:
-    """`directories` are the paths of the log directories by their ids. Each of `obstacles` forbids the adoption;
-    `losses` are not taken over; `notes` are good to know.
+    """`directories` are the paths of the log directories by id. Each of `obstacles` prevents the adoption, `losses` are
+    not adopted, `notes` are for information.
     """
 
     image: ClusterImage
@@ -44,7 +44,7 @@ def plan_adoption(
     unread: UnreadGroups,
     unfinished_bytes: int = 0,
 ) -> AdoptionPlan:
-    """`end_offset` of the metadata log: feature epochs of Kaspar continue after Kafka's, which are such offsets."""
+    """`end_offset` is the metadata log's: Kafka's feature epochs are its offsets, and Kaspar's continue from there."""
     settings = take_settings(state, config.node_id)
     topics = {
         topic.name: TopicImage(
@@ -78,13 +78,13 @@ def plan_adoption(
 
 
 def _features(state: KRaftState) -> dict[str, int]:
-    """The levels of a cluster of Kafka are kept. Kaspar's metadata.version is always that of Kafka 4.3."""
+    """The feature levels: those of the Kafka cluster, except that metadata.version is always that of Kafka 4.3."""
     levels = {name: level for name, level in state.features.items() if name in SUPPORTED}
     return {**levels, METADATA_VERSION: FIRST_LEVELS[METADATA_VERSION]}
 
 
 def _deleted(state: KRaftState, folder: KafkaFolder, node_id: BrokerId) -> dict[uuid.UUID, DeletedTopic]:
-    """Topics that Kafka had deleted when it was stopped, before it removed their logs."""
+    """Topics that Kafka had deleted when it was stopped, but whose logs it had not removed yet."""
     return {
         found.topic_id: DeletedTopic(state.removed_topics[found.topic_id], found.topic_id, (node_id,))
         for found in folder.partitions

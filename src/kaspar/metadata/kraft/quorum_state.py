@@ -1,8 +1,8 @@
-"""Keeps Kafka from starting on a folder that was adopted: it would go on with metadata that is not kept up to date.
+"""Keeps Kafka from starting on an adopted folder, because its metadata there is no longer up to date.
 
 Kafka reads `quorum-state`, in the folder of its metadata log, before it opens any partition, and does not start if the
-file has a data version that it does not know. So the file is replaced, atomically, by one of such a version, which says
-what happened and has the original in it. Nothing else of Kafka's is changed.
+file has an unknown data version. So the file is replaced, atomically, by one with such a version, a note that explains
+it, and the original content. No other file of Kafka is changed.
 """
 
 import json
@@ -14,7 +14,7 @@ from kaspar.storage.disk.files import Files, read_file, write_file
 
 QUORUM_STATE: Final = "quorum-state"
 _ADOPTED_VERSION: Final = 32767
-"""Above any version of Kafka's."""
+"""Higher than any version that Kafka uses."""
 _ORIGINAL: Final = "original"
 _NOTE: Final = (
     "Kaspar has adopted this folder, and Apache Kafka must not be started on it. Until Kaspar is started, 'kaspar "
@@ -28,9 +28,7 @@ def is_adopted(files: Files, metadata_log: str) -> bool:
 
 
 def known_voters(files: Files, metadata_log: str) -> frozenset[int]:
-    """The voters that controller.quorum.voters had. None are known where voters can be added and removed: then the
-    metadata log has them.
-    """
+    """The voters that controller.quorum.voters had. Empty if the quorum is dynamic: then the metadata log has them."""
     content = _read(files, metadata_log)
     try:
         fields = json.loads(_original(content) or content)
@@ -40,7 +38,7 @@ def known_voters(files: Files, metadata_log: str) -> frozenset[int]:
 
 
 def forbid_kafka(files: Files, metadata_log: str) -> None:
-    """From now on Kafka does not start. Changes nothing if that is so already."""
+    """Keep Kafka from starting from now on. Does nothing if that is done already."""
     content = _read(files, metadata_log)
     if _original(content) is None:
         adopted = {"note": _NOTE, _ORIGINAL: content.decode(), "data_version": _ADOPTED_VERSION}
@@ -48,14 +46,14 @@ def forbid_kafka(files: Files, metadata_log: str) -> None:
 
 
 def allow_kafka(files: Files, metadata_log: str) -> None:
-    """From now on Kafka may start again. Changes nothing if that is so already."""
+    """Let Kafka start again. Does nothing if it may start already."""
     original = _original(_read(files, metadata_log))
     if original is not None:
         write_file(files, _path(metadata_log), original.encode())
 
 
 def _original(content: bytes) -> str | None:
-    """What the file was before the adoption; None if it is as Kafka wrote it."""
+    """The content of the file before the adoption. None if it was not replaced."""
     try:
         fields = json.loads(content)
     except ValueError:

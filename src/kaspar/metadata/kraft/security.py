@@ -1,4 +1,4 @@
-"""Permissions, credentials, tokens and quotas of Kafka's metadata log, as Kaspar keeps them."""
+"""Converts ACLs, credentials, tokens and quotas of Kafka's metadata log to Kaspar's."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from kaspar.security.scram import MECHANISM_TYPES, ScramCredential
 
 
 class TakenSecurity(NamedTuple):
-    """What is taken over, by the names of the image's fields."""
+    """What is adopted. The names are those of the image's fields."""
 
     acls: dict[str, Acl]
     scram_credentials: dict[str, dict[str, ScramCredential]]
@@ -40,7 +40,7 @@ def take_security(state: KRaftState) -> TakenSecurity:
 
 
 def security_obstacles(state: KRaftState) -> Iterator[str]:
-    """What one leaves out of ACLs may let somebody in."""
+    """Unknown ACLs prevent the adoption, because omitting one might grant access."""
     unknown = [f"{each.principal} on {each.resource_name}" for each in state.acls.values() if _acl(each) is None]
     if unknown:
         yield f"{counted(unknown, 'ACL')} of a kind that is not known here: {listed(unknown)}"

@@ -1,4 +1,4 @@
-"""Records of Kafka's metadata log about permissions, credentials, tokens and quotas, as Kafka 4.3 lays them out."""
+"""Records of Kafka's metadata log about ACLs, credentials, tokens and quotas, as Kafka 4.3 lays them out."""
 
 import uuid
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which of Kafka's dynamic settings are taken over: those that Kaspar has, with values that it takes."""
+"""Selects the dynamic settings of Kafka that are adopted: those that Kaspar has, with values that are valid there."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sized
@@ -23,8 +23,8 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class TakenSettings:
-    """`by_type` has the settings of each resource by the resource's type and name; `losses` are sentences about those
-    that are left out or have no effect.
+    """`by_type` has the settings of each resource by the resource's type and name. `losses` describe the settings that
+    are not adopted or have no effect.
     """
 
     by_type: Mapping[int, Mapping[str, Mapping[str, str]]]
@@ -47,7 +47,9 @@ def take_settings(state: KRaftState, node_id: int) -> TakenSettings:
 
 
 def _is_taken(kind: int, resource: str, name: str, text: str, lost: dict[str, list[str]]) -> bool:
-    """Notes why a setting has no effect. An unknown one of a broker is kept all the same, as Kafka keeps it."""
+    """Whether a setting is adopted. Adds to `lost` why it is not, or has no effect. Unknown settings of brokers are
+    kept, as in Kafka.
+    """
     declaration = _DECLARED[kind].get(name)
     if declaration is None:
         lost[f"the setting {name} is not known here"].append(_resource(kind, resource))
@@ -69,7 +71,7 @@ def _resource(kind: int, resource: str) -> str:
 
 
 def listed(names: Collection[str]) -> str:
-    """The first few, and how many more."""
+    """The first few names, and the number of the others."""
     return some(names, _NAMED)
 
 

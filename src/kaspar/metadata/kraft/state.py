@@ -1,7 +1,7 @@
-"""The cluster that Kafka's metadata records add up to. `replay` is the only writer.
+"""The state of the cluster after Kafka's metadata records. `replay` is the only writer.
 
-Records between the beginning and the end of a metadata transaction (KIP-868) count when it ends. One that was aborted,
-or never ended, does not count: a controller aborts what its predecessor has left open.
+The records of a metadata transaction (KIP-868) are applied when it ends. A transaction that was aborted, or never
+ended, is ignored: a controller aborts the transaction that its predecessor left open.
 """
 
 import uuid
@@ -25,11 +25,11 @@ M = TypeVar("M", bound=Message)
 
 _NO_LEADER_CHANGE: Final = -2
 _RESERVED_DIRECTORIES: Final = 100
-"""The first ids name no directory: unassigned, lost, migrating (Kafka's DirectoryId)."""
+"""The first ids are not real directories: unassigned, lost, migrating (Kafka's DirectoryId)."""
 _VERSION_BYTES: Final = 2
 
 Entity = tuple[tuple[str, str | None], ...]
-"""What a quota is for: types and names, such as (("user", "alice"),); None is the default."""
+"""The entity of a quota: types and names, such as (("user", "alice"),). None is the default."""
 
 
 @dataclass(slots=True)
@@ -41,9 +41,7 @@ class KafkaTopic:
 
 @dataclass(slots=True)
 class KRaftState:
-    """`configs` are by the type of the resource (`CONFIG_TYPES`) and its name. `removed_topics`: names of topics that
-    the log says were deleted, by their ids.
-    """
+    """`configs` are by the type and name of the resource. `removed_topics` are the names of deleted topics by id."""
 
     voters: frozenset[int] = frozenset()
     brokers: dict[int, records.RegisterBrokerRecord] = field(default_factory=dict)
@@ -59,7 +57,7 @@ class KRaftState:
     _transaction: list[Message] | None = None
 
     def replay(self, batch: MetadataBatch) -> None:
-        """Raises UnknownRecord for a record of a later Kafka, and MalformedBytes for one that makes no sense."""
+        """Apply a batch. Raises UnknownRecord for a record of a later Kafka, and MalformedBytes for an invalid one."""
         for record in batch.records:
             if batch.is_control:
                 self._replay_control(record)
@@ -67,8 +65,8 @@ class KRaftState:
                 self._replay(message)
 
     def _replay_control(self, record: Record) -> None:
-        """The voters are in every change of the leader, and, where they can be added and removed, in a record of their
-        own. A snapshot has that record, and no change of the leader.
+        """Read the voters. They are in every LeaderChangeMessage and, if the quorum is dynamic, in a VotersRecord. A
+        snapshot has the VotersRecord, but no LeaderChangeMessage.
         """
         match control_type(record):
             case ControlType.LEADER_CHANGE:
@@ -128,7 +126,9 @@ class KRaftState:
         )
 
     def _change_partition(self, record: records.PartitionChangeRecord) -> None:
-        """What is null stays as it was. A change of the leader, even to the same, begins an epoch."""
+        """Change a partition. Null fields are unchanged. A change of the leader, even to the same one, starts a new
+        leader epoch.
+        """
         partitions = self._known(record.topic_id).partitions
         old = partitions.get(record.partition_id)
         if old is None:
@@ -151,7 +151,7 @@ class KRaftState:
         partitions[record.partition_id] = old._replace(partition_epoch=old.partition_epoch + 1, **changed)
 
     def _clear_elr(self, record: records.ClearElrRecord) -> None:
-        """Of one topic, or of all if it has no name."""
+        """Clear the eligible leader replicas of one topic, or of all topics if the name is empty."""
         for topic in self.topics.values():
             if record.topic_name in ("", topic.name):
                 for number, partition in topic.partitions.items():
@@ -213,7 +213,7 @@ TOPIC: Final = 2
 BROKER: Final = 4
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
-"""The types of resources in a ConfigRecord (Kafka's ConfigResource.Type)."""
+"""TOPIC, BROKER, CLIENT_METRICS and GROUP are the types of resources in a ConfigRecord (ConfigResource.Type)."""
 
 _APPLY: Final[dict[type[Message], Callable[[KRaftState, Any], None]]] = {
     records.RegisterBrokerRecord: KRaftState._register_broker,
@@ -237,7 +237,7 @@ _APPLY: Final[dict[type[Message], Callable[[KRaftState, Any], None]]] = {
 
 
 def _read_control(kind: type[M], record: Record) -> M:
-    """The message begins with its own version."""
+    """Read a control record, whose value begins with its version."""
     value = record.value
     if value is None or len(value) < _VERSION_BYTES:
         raise MalformedBytes(f"a {kind.__name__} has no version")

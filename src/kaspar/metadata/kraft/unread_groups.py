@@ -1,7 +1,7 @@
 """Finds the groups in `__consumer_offsets` whose kinds Kaspar does not have: share groups and streams groups.
 
-A group exists as long as its metadata record is not followed by a tombstone. Damaged segments are left to the broker,
-which recovers them when it starts: this is only a list for people.
+A group exists as long as its metadata record is not followed by a tombstone. Damaged segments are skipped: the broker
+recovers them when it starts, and this list is only for information.
 """
 
 import os
@@ -15,7 +15,7 @@ from kaspar.records import Record, iter_records
 from kaspar.storage.disk.file_names import LOG, parse_numbered
 from kaspar.storage.disk.files import Files, read_file
 
-_KEY: Final = struct.Struct(">hh")  # the number of the kind, and the length of the group's id
+_KEY: Final = struct.Struct(">hh")  # the record type, and the length of the group's id
 _SHARE_GROUP_METADATA: Final = 11
 _STREAMS_GROUP_METADATA: Final = 17
 
@@ -27,7 +27,7 @@ class UnreadGroups:
 
 
 def find_unread_groups(files: Files, folders: Iterable[str]) -> UnreadGroups:
-    """`folders` are the partitions of `__consumer_offsets`."""
+    """Find the groups. `folders` are the partitions of `__consumer_offsets`."""
     found: dict[int, set[str]] = {_SHARE_GROUP_METADATA: set(), _STREAMS_GROUP_METADATA: set()}
     for folder in folders:
         for record in _records(files, folder):

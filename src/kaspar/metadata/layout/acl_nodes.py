@@ -9,12 +9,12 @@ from kaspar.metadata.store import Create, Delete, Operation, Put
 
 
 def acl_bucket(acl_id: str) -> str:
-    """Which of the nodes has it. Ids are random, and begin with two hexadecimal digits."""
+    """The bucket of an ACL. Ids are random and begin with two hexadecimal digits."""
     return acl_id[:2]
 
 
 def acls_change(bucket: str, old: Mapping[str, Acl], new: Mapping[str, Acl]) -> list[Operation]:
-    """The operations that turn one stored state of a bucket into another. One that is empty needs no node."""
+    """The operations that change a bucket from one state to another. An empty bucket has no node."""
     path = f"{ACLS}/{bucket}"
     if not new:
         return [Delete(path)] if old else []

@@ -10,7 +10,9 @@ from kaspar.metadata.store import Delete, Node, Operation, Put
 
 
 def broker_path(broker_id: BrokerId, incarnation: int) -> str:
-    """The name has the incarnation, so that fencing a broker never removes the registration of its next start."""
+    """The path of a registration. It contains the incarnation, so that fencing a broker never removes the registration
+    of its next start.
+    """
     return f"{BROKER_IDS}/{broker_id}-{incarnation}"
 
 
@@ -25,15 +27,15 @@ def incarnations_path(broker_id: BrokerId) -> str:
 
 
 def last_crash(counter: Node) -> int:
-    """The incarnation of a broker's last start that was not clean, by the node that counts its incarnations. Stores of
-    earlier releases do not tell: there it may have been the last one.
+    """The incarnation of a broker's last start that was not clean, from the node that counts its incarnations. Earlier
+    releases did not store it; then the last start is assumed.
     """
     return int(counter.value) if counter.value else counter.version
 
 
 def encode_registration(registration: BrokerRegistration) -> bytes:
-    """Without the incarnation, which the node's name has, and the epoch, which is the number of the transaction that
-    writes it.
+    """Encode a registration without the incarnation, which is part of the node's name, and without the epoch, which is
+    the number of the transaction that creates the node.
     """
     return encode(
         {
@@ -64,7 +66,7 @@ def registration_change(registration: BrokerRegistration) -> Operation:
 
 
 def fencing(registration: BrokerRegistration) -> Operation:
-    """Ends the registration of a broker, and of no later incarnation of it."""
+    """The operation that removes this registration, but not one of a later incarnation of the broker."""
     return Delete(broker_path(registration.broker_id, registration.incarnation))
 
 
@@ -77,7 +79,7 @@ def epochs_change(epochs: Mapping[BrokerId, int], incarnations: Mapping[BrokerId
 
 
 def decode_epochs(value: bytes) -> tuple[dict[BrokerId, int], dict[BrokerId, int]]:
-    """The last known epoch and incarnation of each broker. Earlier releases stored the epoch alone."""
+    """The last known epoch and incarnation of each broker. Earlier releases stored only the epoch."""
     epochs: dict[BrokerId, int] = {}
     incarnations: dict[BrokerId, int] = {}
     for name, known in decode(value).items():

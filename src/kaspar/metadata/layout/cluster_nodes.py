@@ -1,4 +1,4 @@
-"""What the cluster has one of: the levels of its features, and the next producer id."""
+"""Nodes that exist once in a cluster: the feature levels, and the next producer id."""
 
 from collections.abc import Mapping
 

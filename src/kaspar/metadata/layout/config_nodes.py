@@ -7,7 +7,7 @@ from kaspar.metadata.store import Create, Delete, Operation, Put
 
 
 def config_change(folder: str, resource: str, old: Configs | None, new: Configs) -> list[Operation]:
-    """Settings that are empty need no node."""
+    """The operations that change the settings of a resource. Empty settings have no node."""
     path = resource_path(folder, resource)
     if not old:
         return [Create(path, encode(dict(new)))] if new else []
@@ -21,4 +21,4 @@ CONFIG_FOLDERS = {
     "group_configs": GROUP_CONFIGS,
     "client_metrics_configs": CLIENT_METRICS_CONFIGS,
 }
-"""Where the settings of each of the image's fields are kept."""
+"""The folder of each settings field of the image."""

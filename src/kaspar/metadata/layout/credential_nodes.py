@@ -11,7 +11,7 @@ from kaspar.security.scram import ScramCredential
 
 
 def scram_change(user: str, old: Mapping[str, ScramCredential], new: Mapping[str, ScramCredential]) -> list[Operation]:
-    """A user without credentials has no node."""
+    """The operations that change a user's credentials. A user without credentials has no node."""
     path = resource_path(SCRAM, user)
     if not new:
         return [Delete(path)] if old else []

@@ -1,4 +1,4 @@
-"""What a new store begins with."""
+"""The first nodes of a new store."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ from kaspar.metadata.store import Create
 
 
 def bootstrap_nodes() -> list[Create]:
-    """What a new store needs before a controller can claim it."""
+    """The nodes that a new store needs before a controller can claim it."""
     return [
         Create("/cluster"),
         Create("/controller"),
@@ -56,7 +56,7 @@ def bootstrap_nodes() -> list[Create]:
 
 
 def first_features(levels: Mapping[str, int]) -> Create:
-    """A store has none until a controller that knows of features opens it."""
+    """The node of the feature levels. Stores of releases without features do not have it."""
     return Create(FEATURES, encode_features(levels, 0))
 
 
@@ -65,5 +65,5 @@ def adopted_from(metadata_log: str) -> Create:
 
 
 def first_configs(configs: Configs) -> Create:
-    """Settings of all brokers of a new cluster."""
+    """The node with the cluster-wide settings of a new cluster."""
     return Create(resource_path(BROKER_CONFIGS, CLUSTER_DEFAULT), encode(dict(configs)))

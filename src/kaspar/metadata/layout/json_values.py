@@ -1,4 +1,4 @@
-"""The values of nodes: JSON, so that people can read them."""
+"""Encodes the values of nodes as JSON, so that people can read them."""
 
 import json
 from typing import Any

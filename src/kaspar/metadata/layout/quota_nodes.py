@@ -9,7 +9,7 @@ from kaspar.quotas.entities import CLIENT_ID, IP, USER, Limits, QuotaEntity
 
 
 def quota_path(entity: QuotaEntity) -> str:
-    """The names of users and clients may hold anything; the default's is empty."""
+    """The path of an entity's quotas. Names of users and clients may contain any character; the default's is empty."""
     return f"{CLIENT_QUOTAS}/{urlencode([(kind, name or '') for kind, name in entity.parts()])}"
 
 
@@ -19,7 +19,7 @@ def quota_entity(node_name: str) -> QuotaEntity:
 
 
 def quota_change(entity: QuotaEntity, old: Limits | None, new: Limits) -> list[Operation]:
-    """An entity without quotas needs no node."""
+    """The operations that change the quotas of an entity. An entity without quotas has no node."""
     path = quota_path(entity)
     if not old:
         return [Create(path, encode(dict(new)))] if new else []

@@ -1,4 +1,4 @@
-"""Where each kind of node is."""
+"""The paths of nodes."""
 
 from typing import Final
 from urllib.parse import quote, unquote
@@ -25,12 +25,14 @@ GENERATED_IDS = "/generated_ids"
 MOVING = "/moving"
 ADOPTED = "/adopted"
 LATER_FOLDERS: Final = (BROKER_DIRECTORIES, BROKER_INCARNATIONS, SCRAM, TOKENS, CLIENT_QUOTAS, ACLS)
-"""What stores of earlier releases do not have."""
+"""Folders that stores of earlier releases do not have."""
 _DEFAULT_RESOURCE = "<default>"
 
 
 def resource_path(folder: str, resource: str) -> str:
-    """Group names may hold anything, so a resource's name is written as in a URL; the empty one gets a name."""
+    """The path of a resource. Group names may contain any character, so names are URL-encoded; the empty name is
+    replaced.
+    """
     return f"{folder}/{quote(resource, safe='') or _DEFAULT_RESOURCE}"
 
 

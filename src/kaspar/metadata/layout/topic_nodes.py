@@ -1,4 +1,4 @@
-"""Topics and deleted topics, and the operations that lead from one state of a topic to another."""
+"""Topics and deleted topics, and the operations that change a topic from one state to another."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -17,7 +17,7 @@ def topic_path(name: str) -> str:
 
 
 def topic_change(old: TopicImage | None, new: TopicImage | None) -> list[Operation]:
-    """The operations that turn one stored state of a topic into another. Untouched nodes stay untouched."""
+    """The operations that change a topic from one state to another. Unchanged nodes are not written."""
     operations: list[Operation] = []
     before, after = _nodes_of(old), _nodes_of(new)
     if new is not None:
@@ -27,14 +27,14 @@ def topic_change(old: TopicImage | None, new: TopicImage | None) -> list[Operati
             elif old is not None and not _same_node(old, new, number):
                 operations.append(Put(_node_path(new.name, number), _encode_node(new, number)))
     if old is not None:
-        # Children go before their parent, which is node 0.
+        # Children are deleted before their parent, which is node 0.
         operations += [Delete(_node_path(old.name, number)) for number in reversed(range(after, before))]
     return operations
 
 
 def partition_changes(old: TopicImage, new: TopicImage) -> list[tuple[int, Operation]]:
-    """The operations that change the partitions of a topic, each with how many of them, from the first on, are as
-    wanted once it and those before it are carried out.
+    """The operations that change the partitions of a topic. Each comes with the number n such that the first n
+    partitions are in the new state after this operation and those before it.
     """
     return [
         ((number + 1) * PARTITIONS_PER_NODE, Put(_node_path(new.name, number), _encode_node(new, number)))
@@ -49,7 +49,7 @@ def partition_count(header: bytes) -> int:
 
 
 def node_count(header: bytes) -> int:
-    """How many nodes a topic has, according to its first."""
+    """How many nodes a topic has, according to its first node."""
     return _nodes_for(partition_count(header))
 
 
@@ -109,8 +109,8 @@ def _nodes_for(partition_count: int) -> int:
 
 
 def _row(partition: PartitionImage) -> list[object]:
-    """Short on purpose: a topic may have ten thousand of them. What is empty at the end is left out, as is what an
-    earlier release did not know.
+    """A partition as a compact list, because a topic may have ten thousand partitions. Empty fields at the end are
+    omitted; rows of earlier releases lack them, too.
     """
     row: list[object] = [
         partition.replicas,
@@ -151,7 +151,7 @@ def _partition(row: list[Any]) -> PartitionImage:
 
 
 def deletion(topic: TopicImage) -> list[Operation]:
-    """Moves a topic to the deleted ones, in one step."""
+    """The operations that move a topic to the deleted topics, for one transaction."""
     return [*topic_change(topic, None), deleted_node(DeletedTopic(topic.name, topic.topic_id, topic.brokers))]
 
 

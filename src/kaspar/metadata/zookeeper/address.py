@@ -1,4 +1,4 @@
-"""What `zookeeper.connect` says, in Kafka's form: `host1:port1,host2:port2/chroot`."""
+"""Parses `zookeeper.connect` in Kafka's form: `host1:port1,host2:port2/chroot`."""
 
 import re
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from kaspar.base.errors import InvalidSetting
 
 DEFAULT_PORT: Final = 2181
 MAX_CHROOT_BYTES: Final = 64
-"""Every path that is sent begins with the chroot: with a longer one, a transaction of many small operations could be
-more than ZooKeeper accepts (`jute.maxbuffer`, 1 MiB), although the store allows it."""
+"""Every path that is sent begins with the chroot. With a longer chroot, a transaction of many small operations could
+exceed what ZooKeeper accepts (`jute.maxbuffer`, 1 MiB), although the store allows it."""
 
 _SERVER: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:\[\]/,@]+)(?::(?P<port>[0-9]{1,5}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The servers of an ensemble as `host:port`, and the path under which everything is kept ("" is the root)."""
+    """The servers of an ensemble as `host:port`, and the path below which all nodes are ("" is the root)."""
 
     servers: tuple[str, ...]
     chroot: str = ""
@@ -30,7 +30,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Raises InvalidSetting with a sentence."""
+    """Parse `zookeeper.connect`. Raises InvalidSetting with a message for users."""
     servers, slash, path = text.strip().partition("/")
     return Address(tuple(_server(part.strip(), text) for part in servers.split(",")), _chroot(slash + path, text))
 

@@ -1,13 +1,13 @@
 """The store's interface over ZooKeeper sessions.
 
-A watch is set by the same request that reads, or by one that is sent just before it: the server handles a session's
-requests in order, so no change falls between them. kazoo does not set watches again after a reconnect; instead all of
-them fire when a connection is lost, which says "look again" as any other call of a watcher does.
+A watch is set by the read request itself, or by a request that is sent just before it. The server handles a session's
+requests in order, so no change is missed in between. kazoo does not set watches again after a reconnect; instead all of
+them fire when a connection is lost, so that callers read again.
 
-A server may be behind its leader, and so a read behind what others have committed. It is never behind its own session:
-a new session, a change and a refusal are transactions of the ensemble, which a server has before it responds. Only an
-unknown outcome may still be on its way. After one, a `sync` is sent before the next read, so that the leader settles it
-first.
+A server may be behind its leader, so a read may be behind the commits of other sessions. It is never behind its own
+session: a new session, a change and a refusal are transactions of the ensemble, which a server applies before it
+responds. Only a change with an unknown outcome may still be under way. After one, a `sync` is sent before the next
+read, so that the leader settles it first.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ MAX_IN_FLIGHT: Final = 10
 
 
 class ZooKeeperMetadata:
-    """An ensemble, or a chroot in it. `connect` gives sessions, all of them on the event loop that opened it."""
+    """An ensemble, or a chroot in it. Sessions (`connect`) belong to the event loop that opened it."""
 
     def __init__(
         self,
@@ -75,8 +75,9 @@ class ZooKeeperMetadata:
         create: bool = True,
         security: ZooKeeperSecurity = IN_THE_CLEAR,
     ) -> "ZooKeeperMetadata":
-        """Check that the ensemble serves, and `create` the chroot if it is missing. Raises KasparError with a sentence,
-        after `connection_timeout_ms` (by default the session timeout) at the latest.
+        """Check that the ensemble serves requests and, with `create`, create the chroot if it is missing. Raises
+        KasparError with a message for users, after `connection_timeout_ms` (by default the session timeout) at the
+        latest.
         """
         address = parse_address(connect)
         metadata = cls(address, session_timeout_ms, max_in_flight, security)
@@ -98,7 +99,7 @@ class ZooKeeperMetadata:
 
     @classmethod
     async def configured(cls, config: BrokerConfig, *, create: bool = True) -> "ZooKeeperMetadata":
-        """As a broker's settings say, of which `zookeeper.connect` is set."""
+        """Open the ensemble with a broker's settings, in which `zookeeper.connect` must be set."""
         assert config.zookeeper_connect is not None
         return await cls.open(
             config.zookeeper_connect,
@@ -110,7 +111,7 @@ class ZooKeeperMetadata:
         )
 
     def connect(self) -> "ZooKeeperStore":
-        """A new session. Its first calls wait until it is there."""
+        """Start a new session. Its first calls wait until it is connected."""
         session = Session(self.address, self._session_timeout_ms, self._max_in_flight, self._security)
         store = ZooKeeperStore(session, sets_acls=self._security.sets_acls)
         self._stores = [*(each for each in self._stores if not each.is_lost), store]
@@ -140,18 +141,18 @@ class ZooKeeperStore:
 
     @property
     def safe_until(self) -> float:
-        """Until then (`time.monotonic()`) the session cannot have expired, even if nothing more is heard from the
-        ensemble: it moves on as long as the leader of the ensemble responds."""
+        """The time (`time.monotonic()`) until which the session cannot have expired, even if the ensemble does not
+        respond any more. It advances as long as the leader of the ensemble responds."""
         return self.session.safe_until
 
     async def wait_lost(self) -> None:
-        """Returns when the session has expired or was closed."""
+        """Wait until the session has expired or was closed."""
         await self.session.wait_lost()
 
     async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
         requests: list[Request] = [lambda client: client.get_async(path)]
         if watcher is not None:
-            # A node that is not there can be watched by `exists` only.
+            # Only `exists` can watch a node that does not exist.
             watch = _Watch(path, watcher, self.session)
             requests.insert(0, lambda client: client.exists_async(path, watch))
         found: tuple[bytes | None, ZnodeStat] | None = await self._read(path, *requests)
@@ -182,7 +183,7 @@ class ZooKeeperStore:
             names = await self._read(path, lambda client: client.get_children_async(path, watch))
             if names is not None:
                 return sorted(names)
-            # As long as the node is not there, its creation can be watched, and not yet its children.
+            # While the node does not exist, its creation can be watched, but not its children.
             if watch is None or await self._read(path, lambda client: client.exists_async(path, watch)) is None:
                 return []
 
@@ -190,7 +191,7 @@ class ZooKeeperStore:
         check_size(operations)
         try:
             results = await self.session.call(lambda client: self._commit(client, operations), by_leader=True)
-        except BaseException:  # also if the caller gives up
+        except BaseException:  # including cancellation of the caller
             self._doubts += 1
             raise
         refused = refusal_in(operations, results)
@@ -215,7 +216,7 @@ class ZooKeeperStore:
         return transaction.commit_async()
 
     async def _read(self, path: str, *requests: Request) -> Any:
-        """The response to the last of the requests, which travel together; None if the node is not there."""
+        """Send the requests together. The response to the last one; None if the node does not exist."""
         doubts = self._doubts
         if doubts > self._settled_doubts:
             requests = (lambda client: client.sync_async("/"), *requests)
@@ -232,7 +233,7 @@ class ZooKeeperStore:
             response = None
         except DEFINITE as problem:
             raise other_refusal(path, problem) from None
-        if not all(result.successful() for result in earlier):  # the connection was lost and found between them
+        if not all(result.successful() for result in earlier):  # the connection was lost and restored in between
             raise UnknownOutcome("the connection to ZooKeeper was lost during a read")
         self._settled_doubts = max(self._settled_doubts, doubts)
         return response
@@ -240,7 +241,7 @@ class ZooKeeperStore:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """A watcher as kazoo keeps it, in a set: the same one is called once, however often it was set."""
+    """A watcher for kazoo, which keeps them in a set: the same watcher is called once, however often it was set."""
 
     path: str
     watcher: Watcher

@@ -1,8 +1,8 @@
-"""Sockets to a ZooKeeper server as kazoo uses them, in the clear and by TLS.
+"""Sockets to a ZooKeeper server for kazoo, plain and with TLS.
 
-Both watch how a connection begins, for three things that kazoo keeps to itself, or does not know: the session timeout
-that the server grants; a login that the server does not understand, which kazoo would repeat for ever; and a connection
-that ends in the middle of a login, which kazoo takes for a wrong password.
+Both observe the beginning of a connection, for three things that kazoo does not report or does not notice: the session
+timeout that the server grants; a server that does not support SASL logins, where kazoo would retry for ever; and a
+connection that ends during a login, which kazoo takes for a wrong password.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ _OR_TLS: Final = "or as a port for TLS (secureClientPort) while zookeeper.ssl.cl
 _GRANTED: Final = struct.Struct("!i")
 _GRANTED_AT: Final = 8  # after the frame's length and the protocol version
 _HEAD_BYTES: Final = _GRANTED_AT + _GRANTED.size
-_TYPE: Final = slice(8, 12)  # of a request: after the frame's length and its number
+_TYPE: Final = slice(8, 12)  # the type of a request: after the frame's length and the request's number
 _SASL: Final = struct.pack("!i", 102)
-_MAX_SASL_REQUESTS: Final = 2  # DIGEST-MD5: an empty one, and the response to the challenge
-_RECORD_BYTES: Final = 16 * 1024  # no record of TLS has more
+_MAX_SASL_REQUESTS: Final = 2  # DIGEST-MD5: an empty request, and the response to the challenge
+_RECORD_BYTES: Final = 16 * 1024  # the maximum size of a TLS record
 
 
 class Observer(Protocol):
@@ -33,7 +33,7 @@ class Observer(Protocol):
 
 
 class Greeting:
-    """How the connection to a server begins."""
+    """Observes the beginning of a connection to a server."""
 
     def __init__(
         self, observer: Observer, server: tuple[str, int], login: Login | None, *, is_encrypted: bool = False
@@ -51,7 +51,7 @@ class Greeting:
         return len(self._head) >= _HEAD_BYTES
 
     def sent(self, data: Any) -> None:
-        """A login is over with the first other request that follows its own."""
+        """Note a request that is sent. The first request of another type after those of the login ends the login."""
         if self._login is None or not self._is_logging_in:
             return
         if bytes(data[_TYPE]) != _SASL:
@@ -71,14 +71,14 @@ class Greeting:
             self._ended()
         elif not self._is_over:
             self._head += chunk
-            with contextlib.suppress(struct.error):  # more of it is to come
+            with contextlib.suppress(struct.error):  # the response is not complete yet
                 (granted_ms,) = _GRANTED.unpack_from(self._head, _GRANTED_AT)
                 if granted_ms > 0:  # otherwise the session has expired
                     self._observer.granted(self.server, granted_ms)
 
     def broke(self, problem: OSError) -> None:
-        """In TLS 1.3 the server says what it thinks of the client's certificate when the client takes the handshake for
-        done.
+        """Note an error while reading. In TLS 1.3 a server that rejects the client's certificate says so only after the
+        handshake is complete for the client.
         """
         if isinstance(problem, ssl.SSLError) and not self._is_over:
             self._observer.failed(self.server, tls_problem(problem), is_definite=is_definite(problem))
@@ -89,7 +89,7 @@ class Greeting:
             problem = NOT_SERVING if self._is_encrypted else f"{NOT_SERVING}, {_OR_TLS}"
             self._observer.failed(self.server, problem, is_definite=False)
         if self._is_logging_in:
-            raise KazooTimeoutError("the connection has ended")  # to kazoo the same as any other end, and no refusal
+            raise KazooTimeoutError("the connection has ended")  # so that kazoo does not take it for a wrong password
 
 
 class PlainConnection(socket.socket):
@@ -114,7 +114,7 @@ class PlainConnection(socket.socket):
 
 
 class TlsConnection(ssl.SSLSocket):
-    """What has arrived is decrypted into memory, so that it is known whether there is something to read."""
+    """A TLS socket that decrypts arrived data into memory, to know whether there is something to read."""
 
     _greeting: Greeting
     _decrypted = b""
@@ -123,7 +123,7 @@ class TlsConnection(ssl.SSLSocket):
 
     @classmethod
     def over(cls, plain: socket.socket, context: ssl.SSLContext, host: str, greeting: Greeting) -> "TlsConnection":
-        """After the handshake. Raises OSError."""
+        """Do the handshake over a connected socket. Raises OSError."""
         context.sslsocket_class = cls
         connection = context.wrap_socket(plain, server_hostname=host)
         assert isinstance(connection, cls)
@@ -136,13 +136,13 @@ class TlsConnection(ssl.SSLSocket):
         return bool(self._decrypted) or self._has_ended or self._failure is not None
 
     def fill(self) -> bool:
-        """Decrypt what has arrived; `is_ready`."""
+        """Decrypt what has arrived. Returns `is_ready`."""
         if not self.is_ready:
             try:
                 self._decrypted = super().recv(_RECORD_BYTES)
                 self._has_ended = not self._decrypted
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                pass  # a message of TLS itself, or a part of a record
+                pass  # a message of the TLS protocol itself, or an incomplete record
             except OSError as problem:
                 self._failure = problem
         return self.is_ready

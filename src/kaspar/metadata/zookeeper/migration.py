@@ -1,6 +1,6 @@
-"""Gives the nodes of a cluster to the brokers' identity, or opens them to everybody: Kafka's ZkSecurityMigrator.
+"""Sets the ACLs of all nodes of a cluster: to the brokers' identity, or open to everybody (Kafka's ZkSecurityMigrator).
 
-Brokers may run meanwhile. With `zookeeper.set.acl` they create protected nodes themselves, so that none is missed.
+Brokers may run meanwhile. With `zookeeper.set.acl` they create protected nodes themselves, so no node is missed.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ _AT_ONCE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """How many nodes were changed, and who may do everything with them now."""
+    """How many nodes were changed, and the identities that now have all permissions on them."""
 
     nodes: int
     owners: tuple[str, ...]
 
 
 async def set_all_acls(store: ZooKeeperStore, *, is_secure: bool) -> Migrated:
-    """Every node of the cluster, and the chroot. Other nodes below it are left as they are."""
+    """Set the ACL of every node of the cluster, and of the chroot. Other nodes below the chroot are not changed."""
     await _set_acls(store, _ROOT, acls_of(_ROOT, is_secure=is_secure))
     count = 1
     level = _top_paths()
@@ -39,7 +39,7 @@ async def set_all_acls(store: ZooKeeperStore, *, is_secure: bool) -> Migrated:
             paths = level[start : start + _AT_ONCE]
             done = await asyncio.gather(*(_set_acls(store, path, acls_of(path, is_secure=is_secure)) for path in paths))
             count += sum(done)
-            # After its ACL is set: a child that is created later is protected by its creator.
+            # Children are read after the ACL of the parent is set: its creator protects a child that is created later.
             children = await asyncio.gather(*map(store.children, paths))
             below += [f"{path}/{name}" for path, names in zip(paths, children, strict=True) for name in names]
         level = below
@@ -57,7 +57,7 @@ def _top_paths() -> list[str]:
 
 
 async def _set_acls(store: ZooKeeperStore, path: str, acls: Sequence[ACL]) -> bool:
-    """Whether the node was still there."""
+    """Set the ACL of a node. False if the node no longer exists."""
     try:
         await store.session.call(lambda client: client.set_acls_async(path, acls), by_leader=True)
     except NoNodeError:

@@ -1,7 +1,7 @@
-"""Who may do what with a node, as in Kafka (ZkData.defaultAcls).
+"""The ACLs of nodes, as in Kafka (ZkData.defaultAcls).
 
 With `zookeeper.set.acl` a node belongs to the identity of the session that creates it. Everybody may read it, unless it
-is below a path with secrets. All brokers need the same identity: each changes what others have created.
+is below a path with secrets. All brokers need the same identity, because they change each other's nodes.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAF
 from kaspar.metadata.layout import store_paths
 
 SENSITIVE: Final = (store_paths.SCRAM, store_paths.TOKENS, "/configs", store_paths.CLIENT_QUOTAS)
-"""What only brokers may read. Kafka's paths are those of settings of users and brokers, and of delegation tokens."""
+"""Paths that only brokers may read. In Kafka these are the settings of users and brokers, and delegation tokens."""
 
 
 def acls_of(path: str, *, is_secure: bool) -> Sequence[ACL]:

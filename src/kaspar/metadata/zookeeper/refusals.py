@@ -1,6 +1,6 @@
-"""ZooKeeper's errors as those of the store.
+"""Maps ZooKeeper's errors to those of the store.
 
-A response with an error is definite: nothing was changed. All other errors leave the outcome open.
+An error in a response is definite: nothing was changed. After any other error the outcome is unknown.
 """
 
 from collections.abc import Sequence
@@ -43,14 +43,14 @@ DEFINITE: Final = (
     NotEmptyError,
     QuotaExceededError,
 )
-"""Errors that an operation is refused with, whatever is tried next."""
+"""Definite errors of an operation: it was refused, and nothing was changed."""
 
 _NOT_THE_REASON: Final = (RolledBackError, RuntimeInconsistency)
-"""What the other operations of a refused transaction get: those before the refused one, and those after it."""
+"""The errors of the other operations in a refused transaction: those before the refused one, and those after it."""
 
 
 def refusal_in(operations: Sequence[Operation], results: Sequence[object]) -> StoreError | None:
-    """Why a transaction was refused; None if it was carried out."""
+    """The error of a refused transaction. None if it was carried out."""
     errors = [
         (operation, result)
         for operation, result in zip(operations, results, strict=True)
@@ -79,7 +79,7 @@ def refusal(operation: Operation, error: Exception) -> StoreError:
 
 
 def other_refusal(path: str, error: Exception, done: str = "read") -> StoreError:
-    """What no caller can handle: an operator has to."""
+    """An error that callers cannot handle; an operator has to solve the problem."""
     match error:
         case QuotaExceededError():
             return StoreFull(f"{path} cannot be {done}: ZooKeeper's quota on it is used up")

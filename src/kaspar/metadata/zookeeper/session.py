@@ -1,11 +1,12 @@
-"""One session with a ZooKeeper ensemble: its states and its calls, on the event loop.
+"""One session with a ZooKeeper ensemble: its states and its calls, in the event loop.
 
-- A session outlives its connections. While there is none, calls wait for the next; without a response within seconds
-  their outcome is unknown. It may still come: kazoo sends what it has queued when it is connected again.
+- A session outlives its connections. While there is none, calls wait for the next one. Without a response within
+  seconds their outcome is unknown. They may still be carried out: kazoo sends queued requests when it is connected
+  again.
 - A session that has expired, or was closed, never comes back: every later call raises SessionLost.
-- `confirmed_at` says until when the session is known to have been alive. The leader of the ensemble expires sessions,
-  and a server that has lost its leader keeps responding to reads and pings for a while. So only what the leader has
-  responded to counts: transactions, and a `sync` whenever there were none for a sixth of the session timeout.
+- `confirmed_at` is the last time at which the session is known to have been alive. The leader of the ensemble expires
+  sessions, and a server that has lost its leader keeps responding to reads and pings for a while. So only responses
+  that need the leader count: transactions, and a `sync` whenever there was none for a sixth of the session timeout.
 """
 
 import asyncio
@@ -38,8 +39,8 @@ log = get_log(__name__)
 
 RESPOND_WITHIN_S: Final = 10.0
 MAX_IN_FLIGHT: Final = 100
-"""kazoo's thread is woken by a byte for each request, through a socket whose buffer has room for a few hundred: a full
-one would block the event loop."""
+"""Each request wakes kazoo's thread by a byte through a socket whose buffer has room for a few hundred bytes. A full
+buffer would block the event loop."""
 
 _CLOSE_WITHIN_S: Final = 5.0
 _GIVE_UP_WITHIN_S: Final = 1.0
@@ -47,13 +48,15 @@ _RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1
 _CONFIRMATIONS_PER_TIMEOUT: Final = 6
 _SAFE_PART: Final = 2 / 3
 
-# kazoo logs every attempt to connect. What operators need is logged here.
+# kazoo logs every attempt to connect, so only its errors are logged. This module logs what operators need.
 _kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_log.setLevel(logging.ERROR)
 
 
 class Session:
-    """Begins to connect at once. Everything but `_state_changed` and `_end` runs on the event loop."""
+    """One session. It starts to connect at once. Methods run in the event loop, except those called by kazoo's thread
+    (`_state_changed`, `_logged_in`, `_pass_on_state`, `pass_on`) and `_end`, which has its own thread.
+    """
 
     def __init__(
         self, address: Address, timeout_ms: int, max_in_flight: int, security: ZooKeeperSecurity = IN_THE_CLEAR
@@ -74,7 +77,7 @@ class Session:
         self._ended = asyncio.Event()
         self._slots = asyncio.Semaphore(self.max_in_flight)
         self._refused = asyncio.Event()
-        self._refusal = ""  # why the session was lost, if it was not by its age
+        self._refusal = ""  # why the session was lost, if it did not expire
         self._wire = Wire(
             timeout_s / (len(address.servers) + 1),
             security,
@@ -97,13 +100,13 @@ class Session:
 
     @property
     def timeout_s(self) -> float:
-        """As the ensemble has granted it."""
+        """The session timeout that the ensemble has granted, or the requested one before the first connection."""
         return self._wire.granted_ms / 1000 or self._asked_timeout_s
 
     @property
     def safe_until(self) -> float:
-        """Until then (`time.monotonic()`) the ensemble cannot have expired the session, if its timeout is at least six
-        ticks of the ensemble. A server reports to its leader once per tick which sessions are active."""
+        """The time (`time.monotonic()`) until which the ensemble cannot have expired the session, if the timeout is at
+        least six ticks of the ensemble. A server reports the active sessions to its leader once per tick."""
         return self.confirmed_at + self.timeout_s * _SAFE_PART
 
     @property
@@ -112,7 +115,7 @@ class Session:
         return self._wire.problem
 
     async def call(self, send: Callable[[KazooClient], AsyncResult], *, by_leader: bool = False) -> Any:
-        """The response. Raises what DEFINITE has, and otherwise UnknownOutcome or SessionLost."""
+        """Send a request and return the response. Raises an error in DEFINITE, UnknownOutcome or SessionLost."""
         try:
             async with asyncio.timeout(RESPOND_WITHIN_S), self._slots:
                 await self._until_connected()
@@ -135,7 +138,7 @@ class Session:
         return response
 
     async def wait_connected(self) -> None:
-        """Raises KasparError if no server lets this client in."""
+        """Wait for a connection. Raises KasparError if all servers refuse this client."""
         waiting = [asyncio.ensure_future(each) for each in (self._until_connected(), self._refused.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -149,11 +152,11 @@ class Session:
             raise KasparError(f"ZooKeeper at {self._address.ensemble} cannot be used: {self.problem}")
 
     async def wait_lost(self) -> None:
-        """Returns when the session has expired or was closed."""
+        """Wait until the session has expired or was closed."""
         await self._lost.wait()
 
     async def close(self) -> None:
-        """Ends the session at the ensemble, if that is within reach; otherwise it expires there by itself."""
+        """End the session. If the ensemble cannot be reached, the session expires there."""
         self.is_closed = True
         within = _CLOSE_WITHIN_S if self.is_connected else _GIVE_UP_WITHIN_S
         self._lose()
@@ -162,15 +165,15 @@ class Session:
                 await self._ended.wait()
 
     def pass_on(self, function: Callable[..., None], *arguments: object) -> None:
-        """From kazoo's thread to the event loop, in order."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        """Call a function in the event loop, from another thread. The order of calls is kept."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there are no callers any more
             self._loop.call_soon_threadsafe(function, *arguments)
 
     # -- states ------------------------------------------------------------------------------------------------------
 
     def _state_changed(self, state: str) -> None:
-        """Called by kazoo's thread. It reports a connection before the client has logged in: then the response to a
-        first request says that it has.
+        """Called by kazoo's thread. kazoo reports a connection before the login is complete, so with a login the
+        response to a first request decides whether it has succeeded.
         """
         if state == KazooState.CONNECTED and self._security.login is not None:
             self._client.exists_async("/").rawlink(self._logged_in)
@@ -186,7 +189,7 @@ class Session:
 
     def _pass_on_state(self, state: str) -> None:
         if state == KazooState.LOST:
-            self._wire.session_is_over = True  # before kazoo connects again, which would be another session
+            self._wire.session_is_over = True  # set here, before kazoo connects again and opens another session
             if self._client.client_state == KeeperState.AUTH_FAILED:
                 self.pass_on(self._lose, self._refusal_of(AuthFailedError()))
         identity = self._client.client_id
@@ -256,7 +259,7 @@ class Session:
             self._wire.spawn(self._end)
 
     def _end(self) -> None:
-        """In a thread of its own, since it waits for kazoo's."""
+        """Stop kazoo. Runs in its own thread, because it waits for kazoo's thread."""
         with contextlib.suppress(KazooException, OSError):
             self._client.stop()
             self._client.close()
@@ -274,7 +277,7 @@ class Session:
 
         def take(result: AsyncResult) -> None:
             if isinstance(result.exception, ConnectionLoss):
-                self._disconnected()  # kazoo says so after this, and the caller's next call should know
+                self._disconnected()  # kazoo reports it only later, but the caller's next call has to wait
             if not future.done():
                 if result.exception is None:
                     future.set_result(result.value)
@@ -289,7 +292,7 @@ class Session:
             interval_s = self.timeout_s / _CONFIRMATIONS_PER_TIMEOUT
             await asyncio.sleep(max(0.0, self.confirmed_at + interval_s - time.monotonic()))
             if time.monotonic() < self.confirmed_at + interval_s:
-                continue  # a transaction has confirmed it meanwhile
+                continue  # a transaction has confirmed the session meanwhile
             try:
                 await self.call(lambda client: client.sync_async("/"), by_leader=True)
             except StoreError:

@@ -1,11 +1,11 @@
-"""How kazoo runs its thread and its sockets for a session of ours.
+"""The handler that runs kazoo's thread and sockets for a session.
 
-kazoo has one thread per client, which connects, sends, receives and pings. What differs from kazoo's own handler:
+kazoo has one thread per client, which connects, sends, receives and pings. Differences from kazoo's own handler:
 
-- Callbacks run in that thread, at once, and only pass on what they got. So the event loop sees watch events and
-  responses in the order in which the server sent them; kazoo's two queues would let a response overtake a watch event.
-- When a session is over, nothing connects any more: kazoo would open another session, and callers would not notice.
-- TLS is that of our own contexts: kazoo would read keys from files, and by default check no host name.
+- Callbacks run in that thread, at once, and only pass on their arguments. So the event loop sees watch events and
+  responses in the order in which the server sent them; with kazoo's two queues a response could overtake a watch event.
+- When a session is over, there are no more connections: kazoo would open another session, unnoticed by callers.
+- TLS uses our own contexts: kazoo would read keys from files, and by default would not check host names.
 """
 
 import time
@@ -39,17 +39,17 @@ class Wire(SequentialThreadingHandler):
         servers: int = 1,
         on_refused: Callable[[str], None] = lambda sentence: None,
     ) -> None:
-        """`on_refused` is called by kazoo's thread when all `servers` have refused a connection and to try again would
-        not help: an operator has to.
+        """`on_refused` is called by kazoo's thread when all `servers` have refused a connection for a reason that only
+        an operator can fix, so that retries do not help.
         """
         super().__init__()
         self.session_is_over = False
         self.connecting_since = time.monotonic()
-        """When the last connection was begun."""
+        """The start of the last connection attempt."""
         self.granted_ms = 0
         """The session timeout that the ensemble grants; 0 before the first connection."""
         self.problem = "none of the host names can be resolved"
-        """Why there is no connection, as far as it is known."""
+        """Why there is no connection, as far as known."""
         self._connect_timeout_s = connect_timeout_s
         self._security = security
         self._servers = servers
@@ -57,10 +57,10 @@ class Wire(SequentialThreadingHandler):
         self._refused_by: set[tuple[str, int]] = set()
 
     def start(self) -> None:
-        """There are no threads for callbacks to start."""
+        """Do nothing: there are no threads for callbacks."""
 
     def stop(self) -> None:
-        """There are none to stop."""
+        """Do nothing: there are no threads for callbacks."""
 
     def dispatch_callback(self, callback: Callback) -> None:
         callback.func(*callback.args)
@@ -68,8 +68,8 @@ class Wire(SequentialThreadingHandler):
     def create_connection(
         self, address: tuple[str, int], hostname: str = "", timeout: float = _NO_TIME, **options: Any
     ) -> Connection:
-        """kazoo would wait for a machine that is down as long as a session lives. `hostname` is as zookeeper.connect
-        has it, `address` what it resolves to."""
+        """Connect, with a shorter timeout than kazoo's, which would wait for a machine that is down as long as the
+        session lives. `hostname` is the name in zookeeper.connect, `address` what it resolves to."""
         if self.session_is_over:
             raise ConnectionRefusedError("the session is over")
         self.connecting_since = time.monotonic()
@@ -87,7 +87,7 @@ class Wire(SequentialThreadingHandler):
         plain.settimeout(limit_s)
         try:
             connection = TlsConnection.over(plain, new_context(), hostname.strip("[]"), greeting)
-        except InvalidSetting as problem:  # a store that is just being replaced, perhaps
+        except InvalidSetting as problem:  # perhaps the key store is just being replaced
             plain.close()
             self.problem = str(problem)
             raise ConnectionRefusedError(str(problem)) from None
@@ -100,8 +100,8 @@ class Wire(SequentialThreadingHandler):
     def select(
         self, rlist: Sequence[Any], wlist: Sequence[Any], xlist: Sequence[Any], timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Readable is a connection with bytes to read, not one whose socket has some: they may be decrypted already,
-        or be none of the peer's data."""
+        """Like select(), but a TLS connection is readable if it has decrypted data, not if its socket has bytes: these
+        may have been decrypted already, or be a message of the TLS protocol itself."""
         encrypted = [each for each in rlist if isinstance(each, TlsConnection)]
         until = None if timeout is None else time.monotonic() + timeout
         while True:
