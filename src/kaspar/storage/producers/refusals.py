@@ -1,10 +1,10 @@
 """Batches that a leader has just refused with an error that makes their producer retry them.
 
-A producer keeps up to five batches in flight. If the first is refused, because the disk is full or too few replicas are
-in sync, the others arrive before its retry, and their sequences do not follow. They get the same error, not
-OUT_OF_ORDER_SEQUENCE_NUMBER: librdkafka reacts to that by a new epoch for all its partitions, in which it repeats the
-batches that are not acknowledged yet, also those that are stored. Kafka takes the directory offline in the first case,
-so that the batches in flight get the same error as well; in the second case it has this gap.
+A producer has up to five batches in flight. If the first is refused, because the disk is full or too few replicas are
+in sync, the others arrive before its retry, and their sequences are out of order. They get the same error, not
+OUT_OF_ORDER_SEQUENCE_NUMBER: on that error librdkafka starts a new epoch for all its partitions, in which it repeats
+the batches that are not acknowledged yet, including those that are stored. Kafka takes the directory offline in the
+first case, so that the batches in flight get the same error as well; in the second case it has this gap.
 """
 
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class Refusals:
             self._first[producer_id] = _RefusedBatch(epoch, base_sequence, reason)
 
     def reason_before(self, producer_id: int, epoch: int, base_sequence: int) -> Refused | None:
-        """Why an earlier batch of this epoch was refused, if one was and has not been retried."""
+        """The error with which an earlier batch of this epoch was refused, if it has not been retried."""
         first = self._first.get(producer_id)
         if first is None or not first.is_before(epoch, base_sequence):
             return None
