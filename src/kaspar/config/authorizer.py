@@ -29,7 +29,7 @@ class AuthorizerConfig(NamedTuple):
 
 
 def authorizer_config(class_name: str, values: Mapping[str, str]) -> AuthorizerConfig | None:
-    """None without an authorizer. Raises InvalidSetting with a sentence."""
+    """Parse the authorizer's settings; None without an authorizer. Raises InvalidSetting with a sentence."""
     if class_name != STANDARD_AUTHORIZER:
         return None
     settings = AuthorizerSettings(**parse_values(AuthorizerSettings.declared, values))
