@@ -1,5 +1,5 @@
 """The settings of the authorizer. As in Kafka they stand in the broker's file, but are not settings of the broker:
-DescribeConfigs shows them as it shows any name that it does not know.
+DescribeConfigs shows them like any name that it does not know.
 """
 
 from collections.abc import Mapping

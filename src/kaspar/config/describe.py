@@ -174,7 +174,7 @@ class BrokerSettings:
         return _entry(declaration, value, synonyms, read_only=declaration.scope is Scope.READ_ONLY)
 
     def _text(self, declaration: Setting) -> str | None:
-        """As in Kafka, a setting without a default has no value rather than an empty one."""
+        """The text of a static setting. As in Kafka, one without a default has no value rather than an empty one."""
         return self.static.get(declaration.name, declaration.format(declaration.default) or declaration.default_text)
 
     def _synonyms(self, name: str, names: tuple[str, ...]) -> list[ConfigSynonym]:

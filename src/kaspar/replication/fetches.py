@@ -82,7 +82,7 @@ class PartitionFetch:
         self.truncate_to = high_watermark if has_records and log.latest_epoch == NO_EPOCH else None
         self.must_look_up = False
         self.must_sync = False
-        """`flush.messages=1`: the next fetch tells the leader that the log has these records: sync them before."""
+        """`flush.messages=1`: the next fetch tells the leader that the log has these records, so sync them first."""
         self.not_before_ms = 0
         self.has_failed = False
         self.is_caught_up = False

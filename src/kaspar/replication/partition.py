@@ -139,7 +139,7 @@ class Partition:
         self._steady_ms = log.directory.steady_ms
 
     def lead_or_follow(self, leadership: Leadership) -> None:
-        """Apply what the controller decided. If the leader epoch is newer, no fetcher may append to the log now."""
+        """Apply what the controller decided. For a newer leader epoch the caller has stopped fetching into the log."""
         if self.offline:
             return
         log = self.log
