@@ -47,8 +47,8 @@ _HELD_BYTES = 8 * 1024 * 1024
 
 
 class KeyMap:
-    """The last offset of each key, in one block of memory, of which only as much is touched as the most keys so far
-    needed.
+    """The last offset of each key, in one block of memory. Only the part that the largest number of keys so far needed
+    is ever touched.
 
     `latest_offset` is that of the last record or batch that was mapped: the map has every key from the first mapped
     offset up to it.
