@@ -1,4 +1,4 @@
-"""A cache of so many entries, or so much weight, each for so long. Threads may share it."""
+"""A cache with a limit for the number or the weight of its entries, and for their age. Threads may share it."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ FOREVER: Final = float("inf")
 
 
 class BoundedCache(Generic[K, V]):
-    """The least recently used entry makes room for a new one."""
+    """A new entry replaces the least recently used one if the cache is full."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class BoundedCache(Generic[K, V]):
         max_weight: float = FOREVER,
         weight_of: Callable[[K, V], int] = lambda key, value: 0,
     ) -> None:
-        """With a `lifetime_s` of 0 nothing is kept. The weights of all entries together are at most `max_weight`."""
+        """With a `lifetime_s` of 0 nothing is stored. The weights of all entries together are at most `max_weight`."""
         self._max_entries = max_entries
         self._lifetime_s = lifetime_s
         self._monotonic = monotonic
@@ -38,7 +38,7 @@ class BoundedCache(Generic[K, V]):
         return len(self._entries)
 
     def __iter__(self) -> Iterator[K]:
-        """The keys as they are now, the least recently used first; also of entries whose time is up."""
+        """A copy of the keys, the least recently used first; includes expired entries."""
         with self._lock:
             return iter(list(self._entries))
 

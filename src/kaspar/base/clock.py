@@ -40,5 +40,5 @@ class ManualClock:
         self._monotonic += ms / 1000
 
     def jump(self, ms: int) -> None:
-        """The wall clock is set to another time; no time passes."""
+        """Set the wall clock to another time, while no time passes."""
         self._now_ms += ms

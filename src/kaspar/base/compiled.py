@@ -1,13 +1,13 @@
 """Chooses the compiled or the interpreted form of a module of the compiled core.
 
 Inlined modules have no compiled form of their own: setup.py derives a Cython declaration file from each, and compiled
-modules take its functions and constants into their own C code.
+modules include its functions and constants in their own C code.
 
-An extension carries in its name the hash of its module's source and of all inlined modules. So an extension built from
+An extension has the hash of its module's source and of all inlined modules in its name. So an extension built from
 other sources cannot be loaded by mistake: it is refused. KASPAR_INTERPRETED=1 selects the interpreted form, for its
 tests. KASPAR_COMPILED=1 (set in CI and benchmarks) makes a missing extension an error.
 
-This file imports nothing of Kaspar, since setup.py runs it too.
+This file imports no other module of Kaspar, since setup.py runs it too.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def source_of(module: str) -> Path:
 
 
 def extension_name(module: str) -> str:
-    """The full name of the extension that is the compiled form of `module` as its sources are now."""
+    """The full name of the extension that is the compiled form of `module` with its current sources."""
     package, _, name = module.rpartition(".")
     digest = hashlib.sha256()
     for source in (module, *INLINED_MODULES):
@@ -43,7 +43,7 @@ def extension_name(module: str) -> str:
 
 
 def load(module: str) -> ModuleType:
-    """The compiled form of `module`, or the interpreted one if there is no compiled form."""
+    """Load the compiled form of `module`, or the interpreted one if there is no compiled form."""
     if os.environ.get("KASPAR_INTERPRETED") == "1":
         return importlib.import_module(module)
     compiled = extension_name(module)

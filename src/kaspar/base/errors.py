@@ -7,7 +7,7 @@
 - A broken invariant is an AssertionError and stops the broker.
 
 Inside a broker an invariant is an `assert`: the broker refuses to start under `python -O`, which would remove them
-(broker/server.py). Code that also runs in users' processes (the wire client, Spark's tasks) cannot choose how Python
+(broker/server.py). Code that also runs in users' processes (the wire client, Spark's tasks) cannot control how Python
 was started. So there `assert` only narrows a type for mypy, and invariants are checked with `invariant`. A test checks
 both rules (tests/unit/base/test_assertions.py).
 """
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def invariant(holds: bool, sentence: str) -> None:
-    """An assertion that no option of Python removes."""
+    """Check an assertion that no option of Python removes."""
     if not holds:
         raise AssertionError(sentence)
 

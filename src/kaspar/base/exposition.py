@@ -1,7 +1,7 @@
 """Metric families declared once, and the Prometheus text format (0.0.4) written from them.
 
-Not with prometheus_client: its collectors build an object for each sample, which for thousands of partitions takes ten
-times as long, and holds the GIL meanwhile.
+prometheus_client is not used: its collectors create an object for each sample, which for thousands of partitions takes
+ten times as long, and hold the GIL meanwhile.
 
 The page is rendered in chunks, so that the caller can let other threads run in between.
 """
@@ -18,7 +18,8 @@ CHUNK_LINES: Final = 1000  # about half a millisecond of work
 
 Source = TypeVar("Source")
 Sample = tuple[str, float]
-"""What follows the family's name on a line: an optional suffix, the labels as `labels()` writes them, and the value."""
+"""The rest of a line after the family's name: an optional suffix, the labels as `labels()` writes them, and the
+value."""
 
 
 class Kind(Enum):
@@ -38,7 +39,7 @@ class Family(Generic[Source]):
     samples: Callable[[Source], Iterable[Sample]]
     label_names: tuple[str, ...] = ()
     kafka_name: str = ""
-    """The MBean of this number in Apache Kafka; empty if only Kaspar has it."""
+    """The MBean of this metric in Apache Kafka; empty if only Kaspar has it."""
 
 
 def labels(**values: object) -> str:
@@ -56,7 +57,7 @@ def escape_help(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
-# As the usual rules of Prometheus' JMX exporter turn 50thPercentile and 999thPercentile into labels.
+# As the usual rules of Prometheus' JMX exporter convert 50thPercentile and 999thPercentile to labels.
 QUANTILE_LABELS: Final = tuple(f"{fraction:.2f}" if fraction < 0.999 else f"{fraction}" for fraction in PERCENTILES)
 
 
@@ -76,12 +77,12 @@ _SUFFIXES: Final[dict[Kind, tuple[str, ...]]] = {
 
 
 def is_selected(name: str, kind: Kind, names: Collection[str]) -> bool:
-    """Whether `/metrics?name[]=...` asks for this family, by its own name or by that of its samples. No name: all."""
+    """Whether `/metrics?name[]=...` selects this family, by its own name or by that of its samples. No name: all."""
     return not names or name in names or any(name + suffix in names for suffix in _SUFFIXES.get(kind, ()))
 
 
 def select(families: Sequence[Family[Source]], names: Collection[str]) -> Sequence[Family[Source]]:
-    """The families that `/metrics?name[]=...` asks for; a name that nothing has is no error."""
+    """The families that `/metrics?name[]=...` selects; an unknown name is no error."""
     return [family for family in families if is_selected(family.name, family.kind, names)]
 
 

@@ -1,8 +1,8 @@
-"""How often a process that serves requests looks for garbage.
+"""How often a process that serves requests runs the cyclic garbage collector.
 
-What a request leaves behind is freed with its last reference, without the cyclic garbage collector; hundreds of
-requests that wait at the same time, as in a rebalance, would trigger it again and again. A full run stops the process
-while it visits all objects, most of which stay: 130 ms in a registry of some thousand schemas.
+The objects of a request are freed with their last reference, without the collector; but hundreds of requests that wait
+at the same time, as in a rebalance, would trigger it again and again. A full run stops the process while it visits all
+objects, most of which stay: 130 ms in a registry of some thousand schemas.
 """
 
 import gc
@@ -13,6 +13,6 @@ NEW_OBJECTS: Final = 10_000
 
 
 def collect_garbage_rarely() -> None:
-    """Called when the process has started. What exists by then is never collected."""
+    """Configure the collector after the process has started. Objects that exist by then are never collected."""
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)

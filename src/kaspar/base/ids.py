@@ -43,7 +43,7 @@ def uuid_from_text(text: str) -> uuid.UUID:
 
 
 def random_uuid() -> uuid.UUID:
-    """A random id whose text, as with Kafka, does not start with a dash: it can be typed as a command's argument."""
+    """A random id whose text, as in Kafka, does not start with a dash, so that it can be an argument of a command."""
     while True:
         candidate = uuid.uuid4()
         if candidate.int > 1 and not uuid_to_text(candidate).startswith("-"):

@@ -1,8 +1,8 @@
 """Child processes for untrusted work, which can be arbitrarily large: each request has limits of CPU time and memory.
 
-The parent has `LimitedProcesses`, of which a request that ends its process, or takes too long, raises TooMuch; the next
-one gets another process. A process is started when it is needed. The child calls `serve`: it ends when its standard
-input does, when it was idle for a while, or when a request exceeds the limits.
+The parent uses `LimitedProcesses`. A request that ends its process, or takes too long, raises TooMuch, and the next one
+gets another process. Processes are started on demand. The child calls `serve`: it ends when its standard input ends,
+when it has been idle for a while, or when a request exceeds the limits.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from kaspar.base.pipes import LENGTH_BYTES, PeerEnded, Pipes
 log = get_log(__name__)
 
 _NICENESS: Final = 5
-"""The event loop of the parent is served first."""
+"""Gives the event loop of the parent priority."""
 
 
 class TooMuch(Exception):
@@ -35,7 +35,7 @@ class TooMuch(Exception):
 
 
 class LimitedProcesses:
-    """May be used by several threads; calls block."""
+    """Runs requests in child processes. May be used by several threads; calls block."""
 
     def __init__(self, module: str, processes: int, *, deadline_s: float) -> None:
         """`module` is run with `python -m`. `deadline_s` is for a process that does not even get its CPU time."""
@@ -46,7 +46,7 @@ class LimitedProcesses:
             self._idle.put(process)
 
     def ask(self, request: bytes) -> bytes:
-        """Waits for a process that is idle. Raises TooMuch."""
+        """Send a request to an idle process, after waiting for one. Raises TooMuch."""
         process = self._idle.get()
         try:
             return process.ask(request, self.deadline_s)
@@ -54,9 +54,9 @@ class LimitedProcesses:
             self._idle.put(process)
 
     def close(self) -> None:
-        """What is asked from now on raises TooMuch."""
+        """Stop the processes. Later requests raise TooMuch."""
         for process in self._all:
-            process.kill()  # the thread that waits for it ends, too
+            process.kill()  # wakes the thread that waits for it
         idle = []
         with contextlib.suppress(Empty):
             while True:
@@ -67,7 +67,7 @@ class LimitedProcesses:
 
 
 class _Process:
-    """At most one process at a time. Used by one thread at a time; `kill` is called by any."""
+    """Manages at most one process at a time. Used by one thread at a time; any thread may call `kill`."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -76,12 +76,12 @@ class _Process:
 
     def ask(self, request: bytes, deadline_s: float) -> bytes:
         if self._process is not None and self._process.poll() is not None:
-            self.end()  # it was idle
+            self.end()  # it ended because it was idle
         try:
             return self._ask(request, deadline_s)
         except PeerEnded:
             status = self.end()
-            # A process that ends because it is idle may do so just when it is asked.
+            # A process that was idle may end just when it gets a request.
             if status == 0 and not self._is_closing:
                 return self._ask_again(request, deadline_s)
             log.warning("a helper process ended", module=self._module, bytes=len(request), status=status)
@@ -117,12 +117,12 @@ class _Process:
             process.kill()
 
     def end(self) -> int:
-        """Returns the exit status."""
+        """End the process. Returns its exit status."""
         process, self._process = self._process, None
         if process is None:
             return 0
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.1)  # one that has ended by itself has a status that says why
+            process.wait(0.1)  # if it has ended by itself, its status is the reason
         process.kill()
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
@@ -136,16 +136,16 @@ class _Process:
 @dataclass(frozen=True, slots=True)
 class Limits:
     cpu_s: int
-    """Of one request. SIGXCPU ends the process."""
+    """Limit for one request. SIGXCPU ends the process."""
     memory_bytes: int
     idle_s: float
 
 
 def serve(answer: Callable[[bytes], bytes], limits: Limits) -> None:
-    """Returns when there are no more requests, and exits if one takes too much memory."""
+    """Respond to requests until there are no more; exits if one takes too much memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
-    with contextlib.suppress(ValueError, OSError):  # a lower limit holds already, or the system knows none
+    with contextlib.suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
         resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
     try:
         while select.select([0], [], [], limits.idle_s)[0]:
@@ -161,7 +161,7 @@ def serve(answer: Callable[[bytes], bytes], limits: Limits) -> None:
 def _limit_cpu_time(cpu_s: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    with contextlib.suppress(ValueError):  # it is limited already
+    with contextlib.suppress(ValueError):  # a lower limit is set already
         resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + cpu_s, hard))
 
 

@@ -26,7 +26,7 @@ _UNPRINTABLE_IN_LINES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud
 
 
 class StructuredLog:
-    """A thin wrapper around the standard library's logger. A disabled level costs one look-up."""
+    """A thin wrapper around the standard library's logger. A disabled level costs one lookup."""
 
     __slots__ = ("logger",)
 
@@ -46,7 +46,7 @@ class StructuredLog:
         self._log(logging.ERROR, sentence, values)
 
     def exception(self, sentence: str, **values: object) -> None:
-        """An error with the traceback of the exception being handled."""
+        """Log an error with the traceback of the exception being handled."""
         self._log(logging.ERROR, sentence, values, exc_info=True)
 
     def _log(self, level: int, sentence: str, values: dict[str, object], *, exc_info: bool = False) -> None:
@@ -99,8 +99,8 @@ def configure(
     elsewhere: Collection[str] = (),
     rotation: Rotation = DEFAULT_ROTATION,
 ) -> None:
-    """Send the log to a terminal as text and, if files are given, to those: as JSON lines, and as text, there without
-    the loggers that are `elsewhere`. Called once, by a command. Raises KasparError if a file cannot be written.
+    """Send the log to a terminal as text and, if given, to `file` as JSON lines and to `text_file` as text, the latter
+    without the loggers in `elsewhere`. Called once, by a command. Raises KasparError if a file cannot be written.
     """
     terminal = logging.StreamHandler(stream or sys.stderr)
     terminal.setFormatter(TextFormatter())
@@ -127,8 +127,8 @@ def configure_apart(
     *,
     also_in_the_log: bool = False,
 ) -> None:
-    """Send these loggers to a file of their own, as JSON lines unless a formatter is given, and nowhere else unless
-    they are `also_in_the_log`. Raises KasparError if it cannot be written.
+    """Send these loggers to a file of their own, as JSON lines unless a formatter is given. They are not written to the
+    log as well unless `also_in_the_log`. Raises KasparError if the file cannot be written.
     """
     writer = LogWriter(_file_handler(file, formatter or JsonFormatter(), rotation))
     for name in names:

@@ -1,13 +1,13 @@
-"""A log file that stays bounded: it is renamed when it is large or a new day begins, and only so many are kept.
+"""A log file of bounded size: it is renamed when it is large or a new day begins, and only so many files are kept.
 
-Only the writer's thread (base/log_writer.py) writes to it and so renames it: no caller waits for a disk.
+Only the writer's thread (base/log_writer.py) writes to it and therefore renames it: no caller waits for a disk.
 
 Rules:
 - `server.log` becomes `server.log.2026-11-18-053000`, the time at which it was renamed, so names sort by age.
 - Another program may rename, remove or truncate the file (logrotate, with or without `copytruncate`): its name is
-  looked at again every second, and the file is reopened where it is no longer the same one. No signal is needed.
-- A file that cannot be renamed is written to all the same. One that cannot be written raises OSError for each line,
-  which the writer counts; a line that a full disk has cut is ended first, before the next one is written.
+  checked every second, and the file is reopened if it is no longer the same one. No signal is needed.
+- A file that cannot be renamed is still written to. One that cannot be written raises OSError for each line, which the
+  writer counts; a line that was cut off because the disk is full is ended before the next one is written.
 """
 
 import os
@@ -27,7 +27,7 @@ class Rotation:
 
     max_bytes: int = 100 * _MIB
     period_s: int = 24 * 60 * 60
-    """A file has the lines of one such period, of local time; 0: of any time."""
+    """A file contains the lines of one such period of local time; 0: no limit."""
     kept: int = 10
 
 
@@ -40,7 +40,7 @@ class RotatingFile:
     def __init__(
         self, path: Path, rotation: Rotation = DEFAULT_ROTATION, *, now: Callable[[], float] = time.time
     ) -> None:
-        """Raises OSError if the file cannot be opened: a mistake in the settings, to be reported at the start."""
+        """Raises OSError if the file cannot be opened: a mistake in the settings, which is reported at the start."""
         self.path = path
         self._rotation = rotation
         self._now = now
@@ -78,7 +78,7 @@ class RotatingFile:
 
     def _look(self, coming_bytes: int) -> None:
         now = self._now()
-        if now >= self._look_again or now < self._look_again - LOOK_AGAIN_S:  # also after the clock was set back
+        if now >= self._look_again or now < self._look_again - LOOK_AGAIN_S:  # also if the clock was set back
             self._look_again = now + LOOK_AGAIN_S
             self._reopen_if_moved()
         rotation = self._rotation
@@ -108,7 +108,7 @@ class RotatingFile:
         self._file = file
         state = os.fstat(file)
         self._size = state.st_size
-        # Of the last line that an earlier run has written: a file's time of creation is not portable.
+        # The time of the last line that an earlier run has written: a file's creation time is not portable.
         self._period = self._period_of(state.st_mtime if state.st_size else self._now())
         self._look_again = self._now() + LOOK_AGAIN_S
 
@@ -119,7 +119,7 @@ class RotatingFile:
         try:
             os.rename(self.path, self._renamed(now))
             self._open()
-        except OSError:  # the line matters more: the next attempt is made when as much again is written
+        except OSError:  # the line is more important: the next attempt is made after as much has been written again
             self._size = 0
             return
         self._period = period
@@ -142,12 +142,12 @@ class RotatingFile:
 
 
 def renamed_files(path: Path) -> list[Path]:
-    """What became of a log file, oldest first."""
+    """The renamed files of a log file, oldest first."""
     start = f"{path.name}."
     return sorted(each for each in path.parent.iterdir() if each.name.startswith(start) and _is_stamp(each.name, start))
 
 
 def _is_stamp(name: str, start: str) -> bool:
-    """Whether this name was given by `RotatingFile`: nothing else is ever removed."""
+    """Whether `RotatingFile` has created this name: no other file is ever removed."""
     digits = name.removeprefix(start).split("-")
     return [len(each) for each in digits[:4]] == [4, 2, 2, 6] and len(digits) <= 5 and all(map(str.isdecimal, digits))

@@ -1,11 +1,11 @@
 """Writes log lines in a thread, so that no caller waits for a terminal, a pipe or a disk.
 
 Rules:
-- Lines wait in a bounded queue. Lines that do not fit, or cannot be written, are lost and counted; a line of its own
-  says so as soon as lines can be written again.
-- The caller waits for an ERROR, since it may be the last line before a crash: briefly, and not while an earlier line is
-  stuck.
-- When the process ends, waiting lines are written, unless that takes longer than LAST_LINES_S.
+- Lines are put into a bounded queue. Lines that do not fit, or cannot be written, are lost and counted; a separate line
+  reports the number as soon as lines can be written again.
+- The caller waits until an ERROR is written, since it may be the last line before a crash: briefly, and not while an
+  earlier line is stuck.
+- When the process ends, queued lines are written, unless that takes longer than LAST_LINES_S.
 """
 
 import logging
@@ -63,12 +63,12 @@ class LogWriter(logging.Handler):
         self._lost_unreported += count
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until no line is waiting. False if that takes too long."""
+        """Wait until the queue is empty. Returns False if that takes longer than `timeout_s`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, timeout_s)
 
     def flush(self) -> None:
-        """Called when the process ends, before `close`."""
+        """Write the queued lines. Called when the process ends, before `close`."""
         self.wait(LAST_LINES_S)
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class LogWriter(logging.Handler):
                 self._changed.wait_for(lambda: self._waiting or self._ending)
                 if not self._waiting:
                     return
-                line = self._waiting[0]  # stays there until it is written, so that `wait` waits for it
+                line = self._waiting[0]  # stays in the queue until it is written, for `wait`
                 unreported, self._lost_unreported = self._lost_unreported, 0
             written = self._write(line)
             if written and unreported:

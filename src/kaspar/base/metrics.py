@@ -1,6 +1,6 @@
 """Counters and histograms that cost next to nothing to write.
 
-A gauge needs no class: it is a number that some other object has, read when the metrics page is rendered
+A gauge needs no class: it is an attribute of some other object that is read when the metrics page is rendered
 (`base/exposition.py`).
 
 Rules:
@@ -20,11 +20,11 @@ WINDOW_SECONDS: Final = 60.0
 """How often histograms are rotated."""
 
 PERCENTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""Those of Kafka's histograms."""
+"""The percentiles of Kafka's histograms."""
 
 _SUB_BUCKET_BITS: Final = 4
 _SUB_BUCKETS: Final = 1 << _SUB_BUCKET_BITS
-_MAX_BITS: Final = 36  # nineteen hours in microseconds, 64 GiB in bytes; larger values are counted as that
+_MAX_BITS: Final = 36  # nineteen hours in microseconds, 64 GiB in bytes; larger values count as this
 _MAX_VALUE: Final = (1 << _MAX_BITS) - 1
 BUCKET_COUNT: Final = (_MAX_BITS - _SUB_BUCKET_BITS + 1) * _SUB_BUCKETS
 
@@ -48,7 +48,7 @@ def bucket_bounds(bucket: int) -> tuple[int, int]:
     return low, low + (1 << shift) - 1
 
 
-# Looking a bucket up is faster than computing it. The table covers 16 ms and 16 KiB, which few requests exceed.
+# A table lookup is faster than computing the bucket. It covers 16 ms and 16 KiB, which few requests exceed.
 DIRECT_VALUES: Final = 1 << 14
 DIRECT_BUCKETS: Final = [
     bucket
@@ -72,7 +72,7 @@ class Counter:
 
 
 class RecentRate:
-    """How often something happened in a second, over the last minute. Times are of the steady clock, in seconds."""
+    """Events per second over the last minute. Times are seconds of the steady clock."""
 
     __slots__ = ("_begun", "_count", "_slices", "_slot")
 
@@ -119,14 +119,14 @@ class Distribution:
         )
 
     def with_zeros(self, *, count: int, window_count: int) -> "Distribution":
-        """The same with so many more values that were zero, of which `window_count` fell into the window."""
+        """A copy with this many additional zeros, of which `window_count` are in the window."""
         buckets = self._buckets.copy()
         buckets[0] += window_count
         return Distribution(buckets, count=self.count + count, total=self.sum, scale=self._scale)
 
     def percentiles(self) -> list[float]:
-        """The values at each of PERCENTILES over the window; zeros where nothing was recorded."""
-        if self.window_count == self._buckets[0]:  # nothing at all, or zeros only
+        """The values at each of PERCENTILES over the window; zeros if nothing was recorded."""
+        if self.window_count == self._buckets[0]:  # no values, or only zeros
             return [0.0] * len(PERCENTILES)
         results: list[float] = []
         seen = 0

@@ -5,7 +5,7 @@ A named tuple's own constructor is Python code that only passes its arguments on
 
     new_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id, position))
 
-Fields with a default have to be given, and nobody checks their number: use it where a profile shows the constructor.
+Fields with a default have to be given, and their number is not checked: use it where a profile shows the constructor.
 """
 
 from typing import Final

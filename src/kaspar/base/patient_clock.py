@@ -1,16 +1,16 @@
 """A wall clock for irreversible decisions: it ignores a jump ahead until the new time has lasted for an hour.
 
-Retention deletes what is old, and so does everything else that expires: committed offsets, producer state, idle ids. A
+Retention deletes old data, and so does everything else that expires: committed offsets, producer state, idle ids. A
 wall clock set a year ahead by mistake makes everything old, and correcting it does not bring the data back. So after a
 jump ahead this clock continues with the monotonic clock, and adopts the new time once it has lasted for an hour. A jump
-back is followed at once: it only keeps data longer.
+back takes effect at once: it only keeps data longer.
 
-Timestamps written while the wall clock is back by mistake would look old once it is right again. So `stamp_ms`, the
+Timestamps written while the wall clock is behind by mistake would look old once it is right again. So `stamp_ms`, the
 timestamp to write, ignores a jump back for an hour; after that the clock is assumed to be right.
 
-`last_known_ms`, the time when the process last ran, extends this to a clock that is wrong at the start (no battery, no
-network yet). Machines are also switched off for a while, so at a start an absence of up to 30 days is believed. After a
-longer one, data is deleted an hour late.
+`last_known_ms`, the time when the process last ran, extends this to a clock that is wrong when the process starts (no
+battery, no network yet). Machines are also switched off for a while, so at the start an absence of up to 30 days is
+believed. After a longer one, data is deleted an hour late.
 """
 
 import threading
@@ -26,7 +26,7 @@ MAX_JUMP_MS = 5 * 60_000
 """How far the wall clock may run ahead of the monotonic one: it was corrected, or the machine was suspended."""
 
 MAX_ABSENCE_MS = 30 * 24 * 60 * 60_000
-"""The longest absence of the process that is believed at a start."""
+"""The longest absence of the process that is believed when it starts."""
 
 PATIENCE_MS = 60 * 60_000
 """How long a new time has to last before it is believed."""
@@ -36,11 +36,11 @@ class Moment(NamedTuple):
     """One moment on three clocks, in milliseconds. `believed_ms` is never later than `stamp_ms`."""
 
     stamp_ms: int
-    """The timestamp to write: the wall clock's, or what it would be without a recent jump back."""
+    """The timestamp to write: the wall clock's, or its time without a recent jump back."""
     steady_ms: int
     """The monotonic clock, for durations."""
     believed_ms: int
-    """For the age of what was written: the wall clock's time, as far as it is believed."""
+    """The wall clock's time, as far as it is believed, to compute the age of data."""
 
 
 class PatientClock:
@@ -61,7 +61,7 @@ class PatientClock:
             self.start_from(last_known_ms)
 
     def start_from(self, last_known_ms: int) -> None:
-        """The process starts, and this is the last time that an earlier one has written down."""
+        """Begin with the last time that an earlier process has written down."""
         with self._lock:
             self._steady_ms = self._steady_now_ms()
             self._now_ms = self._clock.now_ms()
@@ -74,7 +74,7 @@ class PatientClock:
         return self._clock.monotonic()
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, as far as they are believed."""
+        """Milliseconds since 1970, as far as the wall clock is believed."""
         return self.moment().believed_ms
 
     def moment(self) -> Moment:
@@ -125,13 +125,13 @@ class PatientClock:
         self._back_for_ms = 0
 
     def _check_jump_back(self, before_ms: int, wall_ms: int, passed_ms: int) -> None:
-        """The clock jumped back a while ago: it may have been corrected, or the jump was the correction."""
+        """Check a jump back in the past: it may have been reverted, or the jump was the correction."""
         self._before_ms = before_ms
         self._back_for_ms += passed_ms
         if wall_ms >= before_ms - MAX_JUMP_MS or self._back_for_ms >= PATIENCE_MS:
             self._before_ms = None
             if abs(wall_ms - before_ms) <= MAX_JUMP_MS:
-                self._now_ms = before_ms - passed_ms  # corrected: believe it at once
+                self._now_ms = before_ms - passed_ms  # reverted: believe it at once
 
     def _steady_now_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)

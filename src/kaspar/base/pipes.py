@@ -1,7 +1,7 @@
-"""Both ways to a child process over its standard input and output, with a deadline.
+"""Requests to a child process and its responses, over its standard input and output, with a deadline.
 
-A frame is its length in four bytes, and as many bytes. The pipes do not block, so that neither side waits for the
-other while both write.
+A frame is its length in four bytes, and as many bytes. The pipe to the process does not block, so that a write of a
+large request cannot exceed the deadline.
 """
 
 import os
@@ -23,7 +23,7 @@ class Pipes:
         os.set_blocking(self._requests, False)
 
     def send(self, data: bytes, until: float) -> None:
-        """`until` is of the monotonic clock. Raises TimeoutError and PeerEnded, as `receive` does."""
+        """Send all data by `until`, by the monotonic clock. Raises TimeoutError and PeerEnded, as does `receive`."""
         rest = memoryview(data)
         while rest:
             _wait(self._requests, selectors.EVENT_WRITE, until)
@@ -45,7 +45,7 @@ class Pipes:
         return bytes(data)
 
     def ask(self, request: bytes, until: float) -> bytes:
-        """A frame each way."""
+        """Send a frame and receive one."""
         self.send(len(request).to_bytes(LENGTH_BYTES) + request, until)
         return self.receive(int.from_bytes(self.receive(LENGTH_BYTES, until)), until)
 

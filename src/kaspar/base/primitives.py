@@ -5,8 +5,8 @@ as inline C functions. Interpreted code calls the functions below. Both must giv
 result and variable has a C type, numbers that wrap around in C are masked, and nothing raises. Callers check bounds.
 
 `read_varint` returns the bits of the varint, shifted left by three, and in the lowest three bits its size in bytes; -1
-if the varint is cut off or longer than five bytes. `varint_size`, `varint_value` and `unsigned_varint_value` take that
-apart. A varlong is read in two steps, since 64 bits leave no room for a size: `varlong_size`, then `read_varlong`.
+if the varint is cut off or longer than five bytes. `varint_size`, `varint_value` and `unsigned_varint_value` extract
+the parts. A varlong is read in two steps, since 64 bits leave no room for a size: `varlong_size`, then `read_varlong`.
 """
 
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import cython
 
 Octets: TypeAlias = bytes | bytearray | memoryview
-"""Bytes to be read. A memoryview is one of single unsigned bytes without gaps."""
+"""Bytes to be read. A memoryview must be contiguous and of single unsigned bytes."""
 
 WritableOctets: TypeAlias = bytearray | memoryview
 
@@ -66,7 +66,7 @@ def write_int64(data: WritableOctets, position: cython.Py_ssize_t, number: cytho
 
 
 def wrap_int64(number: cython.ulonglong) -> cython.longlong:
-    """The two's complement reading of the lowest 64 bits."""
+    """Interpret the lowest 64 bits as a two's complement number."""
     mask: cython.ulonglong = 0xFFFF_FFFF_FFFF_FFFF
     sign: cython.ulonglong = 0x8000_0000_0000_0000
     return ((number & mask) ^ sign) - sign
@@ -76,7 +76,7 @@ def wrap_int64(number: cython.ulonglong) -> cython.longlong:
 
 
 def read_varint(data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
-    """The varint at `position`, with its size; -1 if it does not end before `end` or within five bytes."""
+    """Read the varint at `position`, with its size; -1 if it does not end before `end` or within five bytes."""
     raw: cython.longlong
     octet: cython.longlong
     size: cython.int = 1
@@ -98,18 +98,18 @@ def read_varint(data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_
 
 
 def varint_size(varint: cython.longlong) -> cython.Py_ssize_t:
-    """How many bytes the varint that was read takes."""
+    """How many bytes the varint takes."""
     return varint & 7
 
 
 def varint_value(varint: cython.longlong) -> cython.longlong:
-    """The int32 that was read. Bits beyond the 32nd are dropped, as Java does."""
+    """The value as int32. Bits beyond the 32nd are dropped, as in Java."""
     half: cython.longlong = (varint >> 4) & 0x7FFF_FFFF
     return -half - 1 if varint & 8 else half
 
 
 def unsigned_varint_value(varint: cython.longlong) -> cython.longlong:
-    """The number that was read, without a sign and of up to 35 bits; -1 if there was none."""
+    """The value without a sign, of up to 35 bits; -1 if there was no varint."""
     return varint >> 3
 
 
@@ -126,7 +126,7 @@ def varlong_size(data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize
 
 
 def read_varlong(data: Octets, position: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.longlong:
-    """The int64 in a varlong of `size` bytes."""
+    """Read the int64 from a varlong of `size` bytes."""
     raw: cython.ulonglong = 0
     octet: cython.ulonglong
     index: cython.Py_ssize_t
@@ -137,7 +137,7 @@ def read_varlong(data: Octets, position: cython.Py_ssize_t, size: cython.Py_ssiz
 
 
 def decode_zigzag(raw: cython.ulonglong) -> cython.longlong:
-    """The signed number that the bits of a varint or varlong stand for."""
+    """The signed number that the bits of a varint or varlong represent."""
     mask: cython.ulonglong = 0xFFFF_FFFF_FFFF_FFFF
     raw &= mask
     return wrap_int64((raw >> 1) ^ (0 - (raw & 1)))
@@ -155,7 +155,7 @@ def size_of_varlong(number: cython.longlong) -> cython.Py_ssize_t:
 
 
 def write_varlong(data: WritableOctets, position: cython.Py_ssize_t, number: cython.longlong) -> cython.Py_ssize_t:
-    """Write the number as a varlong, or, if it is an int32, as a varint. Returns the position behind it."""
+    """Write the number as a varlong, or, if it is an int32, as a varint. Returns the position after it."""
     mask: cython.ulonglong = 0xFFFF_FFFF_FFFF_FFFF
     raw: cython.ulonglong = ((number << 1) ^ (number >> 63)) & mask
     while raw > 0x7F:
@@ -172,7 +172,7 @@ def write_varlong(data: WritableOctets, position: cython.Py_ssize_t, number: cyt
 def copy_bytes(
     target: WritableOctets, at: cython.Py_ssize_t, data: Octets, start: cython.Py_ssize_t, length: cython.Py_ssize_t
 ) -> cython.void:
-    """A function of its own, so that the C compiler knows that the target's address does not change with every byte."""
+    """Copy bytes. This is a separate function so that the C compiler knows that the target's address is constant."""
     index: cython.Py_ssize_t
     for index in range(length):
         target[at + index] = data[start + index]

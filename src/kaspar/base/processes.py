@@ -1,7 +1,6 @@
-"""Processes that outlive the command that started them: identified reliably, with all that they started, and stopped.
+"""Processes that outlive the command that started them: they and their descendants are identified reliably and stopped.
 
-The kernel reuses process ids, so a process is identified by its id and its start time, in ticks since boot. Read from
-/proc.
+The kernel reuses process ids, so a process is identified by its id and its start time, in ticks since boot, from /proc.
 """
 
 import os
@@ -66,14 +65,14 @@ def descendants(process: ProcessId) -> list[ProcessId]:
 
 
 def session_of(leader: ProcessId) -> list[ProcessId]:
-    """The running processes of the session that `leader` has begun: also the children of those that have ended."""
+    """The running processes of the session that `leader` has begun, including children of processes that have ended."""
     stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
     found = [ProcessId(pid, stat.start_ticks) for pid, stat in stats.items() if stat and stat.session == leader.pid]
     return [process for process in found if process.is_running()]
 
 
 def running_programs() -> Iterator[tuple[int, list[str]]]:
-    """The ids of the processes visible to this user, without this one, and their command lines (`program_words`)."""
+    """The ids and command lines (`program_words`) of the processes visible to this user, except this one."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -86,7 +85,7 @@ def running_programs() -> Iterator[tuple[int, list[str]]]:
 
 def program_words(words: Sequence[str]) -> list[str]:
     """A command line from its program on: the command itself, or the script or module that Python runs. A program that
-    only mentions another one, such as an editor or `timeout`, is not that one."""
+    only has another one as an argument, such as an editor or `timeout`, does not count as that one."""
     rest = list(words)
     if rest and Path(rest[0]).name.startswith("python"):
         rest.pop(0)
@@ -98,7 +97,7 @@ def program_words(words: Sequence[str]) -> list[str]:
 
 
 def detach() -> None:
-    """Go on in the background, without a terminal: what is written to standard output is lost."""
+    """Continue in the background, without a terminal: standard output is lost."""
     if os.fork() > 0:
         os._exit(0)
     os.setsid()
@@ -110,8 +109,8 @@ def detach() -> None:
 
 
 def ask_to_stop(pids: Iterable[int]) -> tuple[int, list[int]]:
-    """Sends SIGTERM: to how many processes, and which belong to another user. Those that have just ended do not
-    count."""
+    """Send SIGTERM. Returns the number of processes that got it, and those that belong to another user. Processes that
+    have just ended are not counted."""
     asked, refused = 0, []
     for pid in pids:
         try:
@@ -125,7 +124,7 @@ def ask_to_stop(pids: Iterable[int]) -> tuple[int, list[int]]:
 
 
 def end_all(processes: Sequence[ProcessId]) -> int:
-    """Send SIGTERM, wait, and kill what does not exit. Returns how many were running."""
+    """Send SIGTERM, wait, and kill the processes that do not exit. Returns how many were running."""
     running = [process for process in processes if process.is_running()]
     for process in running:
         process.send(signal.SIGTERM)
@@ -158,5 +157,5 @@ def _stat(pid: int) -> _Stat | None:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = text.rpartition(")")[2].split()  # the name before it may contain anything
+    fields = text.rpartition(")")[2].split()  # the name in front of it may contain anything
     return _Stat(fields[0], int(fields[1]), int(fields[3]), int(fields[19]))

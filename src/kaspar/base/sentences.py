@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """1 topic, 2 topics; `many` for a plural without an s alone."""
+    """1 topic, 2 topics; `many` is the plural if it is not formed with an s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
@@ -16,7 +16,7 @@ def some(names: Iterable[object], most: int = 5) -> str:
 
 
 def bytes_text(count: float) -> str:
-    """With one of the units of powers of 1024."""
+    """A size in the unit that fits, of those that are powers of 1024."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(count) < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -25,7 +25,7 @@ def bytes_text(count: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """In the unit that fits: 40 s, 12 minutes, 5 hours, 3 days."""
+    """A duration in the unit that fits: 40 s, 12 minutes, 5 hours, 3 days."""
     for limit, size, unit in ((120, 1, "s"), (7200, 60, "minutes"), (172_800, 3600, "hours")):
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"

@@ -1,13 +1,13 @@
-"""How long the event loop was blocked: a broker with one loop is as quick as its longest stall.
+"""How long the event loop was blocked. A request that arrives during a stall waits until the stall ends.
 
-Two measures feed one set of numbers:
+Two measurements are combined:
 - work on the loop that took more than a millisecond reports how long it took (`LoopStalls.worked`), which is exact;
-- a timer compares when it should have run with when it did, which finds what was not reported. Timers are accurate to
-  a millisecond or two, and see a stall only if it spans the moment they were due: a stall of at least the timer's
+- a timer compares when it should have run with when it did, which finds unreported work. Timers are accurate to a
+  millisecond or two, and see a stall only if it spans the moment they were due: a stall of at least the timer's
   interval is always found, a shorter one sometimes.
 
-What was reported is subtracted from what the timer finds, so that no stall counts twice. The timer is also the
-broker's heartbeat: the health page looks at when it last ran.
+Reported time is subtracted from what the timer finds, so that no stall counts twice. The timer is also the broker's
+heartbeat: the health page shows when it last ran.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ TICK_SECONDS: Final = 0.1
 _TIMER_NOISE_SECONDS: Final = 0.002
 _WARN_EVERY_SECONDS: Final = 10.0
 _BUSY_SAMPLE_SECONDS: Final = 5.0
-_BUSY_SAMPLES: Final = 13  # one minute, and the sample it began with
+_BUSY_SAMPLES: Final = 13  # one minute, and the sample at its beginning
 
 
 class LoopStalls:
-    """The numbers. Written by the event loop's thread, read by any."""
+    """The measured stalls. Written by the event loop's thread, read by any."""
 
     def __init__(self, *, warn_seconds: float = WARN_SECONDS, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -46,22 +46,22 @@ class LoopStalls:
         self._over = dict.fromkeys(STALL_BOUNDS_MS, 0)
         self._due = start
         self._reported_since_due = 0.0
-        self._recent = (0.0, 0.0)  # the longest of the previous window, and of the current one
+        self._recent = (0.0, 0.0)  # longest stall of the previous window, and of the current one
         self._next_warning = start
         self._busy: deque[tuple[float, float]] = deque(maxlen=_BUSY_SAMPLES)
 
     def worked(self, seconds: float) -> None:
-        """One piece of work, which ends now, blocked the loop this long."""
+        """Report a piece of work that ends now and has blocked the loop this long."""
         self._reported_since_due += min(seconds, max(0.0, self._monotonic() - self._due))
         self._count(seconds)
 
     def due_at(self, due: float) -> None:
-        """The timer will run at this moment, if the loop is free."""
+        """Set when the timer will run, if the loop is free."""
         self._due = due
         self._reported_since_due = 0.0
 
     def ticked(self, *, loop_cpu_seconds: float) -> None:
-        """The timer runs now; the loop's thread has used this much CPU time in its life."""
+        """Record that the timer runs now. `loop_cpu_seconds` is the CPU time that the loop's thread has used so far."""
         now = self._monotonic()
         unexplained = now - self._due - self._reported_since_due
         self.last_tick = now
@@ -93,7 +93,7 @@ class LoopStalls:
     # -- read by any thread ------------------------------------------------------------------------------------------
 
     def longest_recent(self) -> float:
-        """The longest of the last one to two minutes, in seconds."""
+        """The longest stall of the last one to two minutes, in seconds."""
         return max(self._recent)
 
     def over(self) -> dict[int, int]:
@@ -114,7 +114,7 @@ class LoopStalls:
 
 
 class LoopMonitor:
-    """The timer, on the running event loop. `on_window` is called once in WINDOW_SECONDS, to rotate histograms."""
+    """The timer, on the running event loop. `on_window` is called every WINDOW_SECONDS, to rotate histograms."""
 
     def __init__(self, stalls: LoopStalls, *, on_window: Callable[[], None] = lambda: None) -> None:
         self._stalls = stalls
@@ -123,7 +123,7 @@ class LoopMonitor:
         self._window_end = 0.0
 
     def start(self) -> None:
-        """Called on the event loop, once it runs."""
+        """Start the timer. Called on the running event loop."""
         invariant(self._handle is None, "the loop's monitor was started twice")
         now = time.monotonic()
         self._window_end = now + WINDOW_SECONDS

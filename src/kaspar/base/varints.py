@@ -1,6 +1,6 @@
-"""Varints for code that is not compiled: groups of seven bits, the lowest first. What is compiled has primitives.py.
+"""Varints for code that is not compiled: groups of seven bits, the lowest first. Compiled code uses primitives.py.
 
-A varlong is signed and in zigzag, as in Kafka's records and in Avro; a uvarint is not, as in Protobuf.
+A varlong is signed and zigzag-encoded, as in Kafka's records and in Avro; a uvarint is unsigned, as in Protobuf.
 """
 
 
@@ -19,8 +19,10 @@ def append_varlong(target: bytearray, number: int) -> None:
 
 
 def read_uvarint(data: bytes, position: int, max_bytes: int) -> tuple[int, int] | None:
-    """The number, and where it ends. None if it does not end within `max_bytes`, or before the data does."""
-    if position < len(data) and data[position] < 0x80:  # as most are
+    """Read a number. Returns it and where it ends; None if it does not end within `max_bytes` and before the data
+    does.
+    """
+    if position < len(data) and data[position] < 0x80:  # the usual case
         return data[position], position + 1
     number = 0
     for index, octet in enumerate(data[position : position + max_bytes]):
@@ -31,5 +33,5 @@ def read_uvarint(data: bytes, position: int, max_bytes: int) -> tuple[int, int] 
 
 
 def from_zigzag(raw: int) -> int:
-    """The signed number that a uvarint stands for."""
+    """The signed number that a uvarint represents."""
     return (raw >> 1) ^ -(raw & 1)

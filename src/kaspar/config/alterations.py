@@ -30,7 +30,7 @@ def apply_operation(
     operation: AlterOperation,
     operand: str | None,
 ) -> dict[str, str]:
-    """`values` with one change. Raises InvalidSetting for APPEND or SUBTRACT on a setting that is not a list."""
+    """Return `values` with one change. Raises InvalidSetting for APPEND or SUBTRACT on a setting that is not a list."""
     changed = dict(values)
     match operation:
         case AlterOperation.SET:

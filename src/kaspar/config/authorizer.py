@@ -1,5 +1,5 @@
 """The settings of the authorizer. As in Kafka they stand in the broker's file, but are not settings of the broker:
-DescribeConfigs shows them as it shows any name that it does not know.
+DescribeConfigs shows them like any name that it does not know.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class AuthorizerConfig(NamedTuple):
 
 
 def authorizer_config(class_name: str, values: Mapping[str, str]) -> AuthorizerConfig | None:
-    """None without an authorizer. Raises InvalidSetting with a sentence."""
+    """Parse the authorizer's settings; None without an authorizer. Raises InvalidSetting with a sentence."""
     if class_name != STANDARD_AUTHORIZER:
         return None
     settings = AuthorizerSettings(**parse_values(AuthorizerSettings.declared, values))

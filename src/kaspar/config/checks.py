@@ -11,7 +11,9 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[T]):
-    """`problem` returns None for a valid value. `culprit` returns the part that is invalid, if it is not all of it."""
+    """`problem` returns None for a valid value. `culprit` returns the part of a value that is invalid, if not all
+    is.
+    """
 
     problem: Callable[[T], str | None]
     description: str
@@ -35,7 +37,7 @@ def between(lowest: Number, highest: Number) -> Check[Number]:
 
 
 def _short(bound: float) -> str:
-    """Kafka writes the bounds of a ratio as 0 and 1."""
+    """Format a bound as Kafka does, which writes the bounds of a ratio as 0 and 1."""
     return str(int(bound)) if bound == int(bound) else str(bound)
 
 

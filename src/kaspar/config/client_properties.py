@@ -7,7 +7,7 @@ from kaspar.config.kinds import LONG
 
 
 def milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A time that is not negative. Raises InvalidSetting."""
+    """Read a time that is not negative. Raises InvalidSetting."""
     text = properties.get(name, str(default)).strip()
     try:
         value = LONG.parse(text)

@@ -46,7 +46,7 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The declaration. `not_honoured` is the reason why a setting has no effect here, and empty if it has one. A
+    """The declaration of a setting. `not_honoured` is the reason why it has no effect here; empty if it has one. A
     setting that `shows_no_default` has no default in Kafka, so DescribeConfigs does not list ours as a synonym."""
 
     kind: Kind[Any]
@@ -62,7 +62,7 @@ class Setting:
     name: str = ""
 
     def complete(self, name: str, not_honoured: str) -> None:
-        """Fill in what follows from the class body. Called once, when the class is created."""
+        """Set the fields that depend on the class body. Called once, when the class is created."""
         object.__setattr__(self, "name", name)
         if not self.not_honoured:
             object.__setattr__(self, "not_honoured", not_honoured)
@@ -80,7 +80,7 @@ class Setting:
         return None if self.default is None or self.shows_no_default else self.kind.format(self.default)
 
     def parse(self, text: str) -> Any:
-        """The parsed and checked value. Raises InvalidSetting with a sentence."""
+        """Parse and check a value. Raises InvalidSetting with a sentence."""
         try:
             value = self.kind.parse(text)
         except ValueError as problem:
@@ -110,7 +110,7 @@ def setting(
     internal: bool = False,
     shows_no_default: bool = False,
 ) -> T | D:
-    """Declares a setting in the body of a Settings class. To the type checker it is the setting's value."""
+    """Declare a setting in the body of a Settings class. To the type checker it is the setting's value."""
     declaration = Setting(
         kind, default, check, importance, scope, doc, synonyms, not_honoured, internal, shows_no_default
     )
@@ -118,7 +118,7 @@ def setting(
 
 
 def topic_default(topic_setting: Setting, importance: Importance = Importance.MEDIUM, *, not_honoured: str = "") -> Any:
-    """Declares the broker setting behind a topic setting: same kind, bounds and default, changeable cluster-wide."""
+    """Declare the broker setting behind a topic setting: same kind, bounds and default, changeable cluster-wide."""
     doc = topic_setting.doc[0].lower() + topic_setting.doc[1:]
     return replace(
         topic_setting,
@@ -133,7 +133,7 @@ def topic_default(topic_setting: Setting, importance: Importance = Importance.ME
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Settings:
-    """The base class of every table of settings. The bases of a table are its sections: it has all their settings."""
+    """The base class of every table of settings. The bases of a table are its sections, whose settings it inherits."""
 
     declared: ClassVar[Mapping[str, Setting]] = {}
 

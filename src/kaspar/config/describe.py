@@ -43,7 +43,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting in a DescribeConfigs response. It never has a sensitive value."""
+    """One setting in a DescribeConfigs response. The value of a sensitive setting is always None."""
 
     name: str
     value: str | None
@@ -61,7 +61,8 @@ class ConfigEntry:
 
 @dataclass(frozen=True)
 class BrokerSettings:
-    """The three layers of a broker's settings, and the effective configuration. Texts may be secrets: none is shown."""
+    """The three layers of a broker's settings, and the effective configuration. `repr` shows no values: some are
+    secrets."""
 
     static: Mapping[str, str] = field(repr=False)
     dynamic_default: Mapping[str, str] = field(repr=False)
@@ -69,7 +70,7 @@ class BrokerSettings:
 
     @classmethod
     def of(cls, static: Mapping[str, str]) -> "BrokerSettings":
-        """From a file and overrides alone. Raises InvalidSetting with a sentence."""
+        """Create settings from a file and overrides alone. Raises InvalidSetting with a sentence."""
         settings = cls(static, {}, {})
         _ = settings.config
         return settings
@@ -79,8 +80,8 @@ class BrokerSettings:
         return BrokerConfig.of(self._everything)
 
     def listener_values(self, listener: str, mechanism: str | None = None) -> dict[str, str]:
-        """The texts of all settings as a listener has them: what is given under its prefix, `listener.name.NAME.`, wins
-        over what is given for all, and what is given for one SASL mechanism of it over both (KIP-103).
+        """The texts of all settings for one listener: a value under its prefix, `listener.name.NAME.`, takes precedence
+        over the value for all listeners, and a value for one of its SASL mechanisms over both (KIP-103).
         """
         values = {**self._everything, **self.own_listener_values(listener)}
         if mechanism is not None:
@@ -88,7 +89,7 @@ class BrokerSettings:
         return values
 
     def own_listener_values(self, listener: str) -> dict[str, str]:
-        """Only what is given under the listener's prefix, without it."""
+        """The settings under the listener's prefix only, with the prefix removed."""
         return self._under(listener_prefix(listener))
 
     def _under(self, prefix: str) -> dict[str, str]:
@@ -99,7 +100,7 @@ class BrokerSettings:
         return {**self.static, **self.dynamic_default, **self.dynamic_broker}
 
     def with_dynamic(self, *, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerSettings":
-        """These settings with other dynamic values. Invalid stored values are ignored and logged, so that a value
+        """Copy these settings with other dynamic values. Invalid stored values are ignored and logged, so that a value
         stored by another release cannot keep the broker from starting."""
         changed = BrokerSettings(self.static, _usable(default), _usable(broker))
         try:
@@ -119,7 +120,7 @@ class BrokerSettings:
         return entries + list(self._undeclared())
 
     def describe_cluster_default(self) -> list[ConfigEntry]:
-        """Only what is set cluster-wide."""
+        """The settings that are set cluster-wide."""
         return [
             self._broker_entry(BrokerConfig.declared[name], per_broker=False)
             for name in self.dynamic_default
@@ -173,12 +174,12 @@ class BrokerSettings:
         return _entry(declaration, value, synonyms, read_only=declaration.scope is Scope.READ_ONLY)
 
     def _text(self, declaration: Setting) -> str | None:
-        """As in Kafka, a setting without a default has no value rather than an empty one."""
+        """The text of a static setting. As in Kafka, one without a default has no value rather than an empty one."""
         return self.static.get(declaration.name, declaration.format(declaration.default) or declaration.default_text)
 
     def _synonyms(self, name: str, names: tuple[str, ...]) -> list[ConfigSynonym]:
-        """Every value given under one of `names`, the effective one first. As in Kafka, what precedes the first value
-        of `name` itself is left out: a default in hours is not a synonym of one in milliseconds."""
+        """Every value set under one of `names`, the effective one first. As in Kafka, values before the first one of
+        `name` itself are left out: a default in hours is not a synonym of one in milliseconds."""
         found = list(self._values_of(names))
         while found and found[0].name != name:
             del found[0]
@@ -200,13 +201,13 @@ class BrokerSettings:
 
     @cached_property
     def _static_with_node_id(self) -> Mapping[str, str]:
-        """node.id and broker.id are two names of one setting."""
+        """The static values with both node.id and broker.id, which are two names of one setting."""
         node_id = self.static.get("node.id", self.static.get("broker.id"))
         return self.static if node_id is None else {**self.static, "node.id": node_id, "broker.id": node_id}
 
     def _undeclared(self) -> Iterator[ConfigEntry]:
-        """A setting that is not declared may be a password, so its value is not shown. That of a listener is shown if
-        the setting under its prefix is declared, and is none.
+        """The settings that are not declared. Their values are not shown, since they may be passwords. The value of a
+        listener's setting is shown if the setting without the prefix is declared and not sensitive.
         """
         layers = (
             (self.static, ConfigSource.STATIC_BROKER_CONFIG),
@@ -232,7 +233,7 @@ SAME_MEANING = {
     for declaration in LogConfig.declared.values()
     for position, name in enumerate(synonym.name for synonym in declaration.synonyms)
 }
-"""A broker setting and those that apply if it is not given: milliseconds, minutes, hours."""
+"""The names of a broker setting and of those that apply if it is not set: milliseconds, minutes, hours."""
 
 
 def _entry(declaration: Setting, value: str | None, synonyms: list[ConfigSynonym], *, read_only: bool) -> ConfigEntry:
@@ -252,7 +253,7 @@ def _entry(declaration: Setting, value: str | None, synonyms: list[ConfigSynonym
 def _with_override(
     declaration: Setting, overrides: Mapping[str, str], source: ConfigSource, others: list[ConfigSynonym]
 ) -> ConfigEntry:
-    """A setting that a resource may override."""
+    """Describe a setting that a resource may override."""
     synonyms = list(others)
     if declaration.name in overrides:
         value = declaration.format(declaration.parse(overrides[declaration.name]))

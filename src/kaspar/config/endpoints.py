@@ -61,17 +61,17 @@ def advertised_endpoints(listening: Sequence[Endpoint], advertised: Sequence[str
 
 
 def listener_prefix(listener: str) -> str:
-    """Before the names of settings of one listener (KIP-103)."""
+    """The prefix of the settings of one listener (KIP-103)."""
     return f"listener.name.{listener.lower()}."
 
 
 def without_listener_prefix(name: str) -> str:
-    """The setting's own name, also where it is given for one SASL mechanism of a listener."""
+    """The name of a setting without its listener prefix, which may also contain a SASL mechanism of the listener."""
     return _LISTENER_PREFIX.sub("", name, count=1)
 
 
 def connection_limits(text: str) -> dict[str, int]:
-    """`host:number,host:number` as a mapping."""
+    """Parse `host:number,host:number` to a mapping."""
     limits: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, colon, number = part.rpartition(":")

@@ -18,8 +18,8 @@ from kaspar.config.providers import resolve_providers
 
 
 def load_settings(file: Path | None, overrides: Iterable[str] = ()) -> dict[str, str]:
-    """The settings of a file, with `key=value` overrides on top, and with what `config.providers` provide. Raises
-    InvalidSetting with a sentence.
+    """Load the settings of a file, with `key=value` overrides on top, and with references to `config.providers`
+    resolved. Raises InvalidSetting with a sentence.
     """
     values: dict[str, str] = {}
     if file is not None:

@@ -79,7 +79,7 @@ def _parse_double(text: str) -> float:
 
 
 def format_double(value: float) -> str:
-    """As Java writes it: 0.5, 1.0E10, 1.7976931348623157E308."""
+    """Format a number as Java does: 0.5, 1.0E10, 1.7976931348623157E308."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     digits, _, exponent = f"{value!r}".partition("e")
@@ -89,7 +89,7 @@ def format_double(value: float) -> str:
 
 
 def _scientific(value: float) -> str:
-    """The shortest scientific form that reads back as the same number."""
+    """The shortest scientific form that parses to the same number."""
     return next(text for places in range(18) if float(text := f"{value:.{places}e}") == value)
 
 
@@ -108,7 +108,7 @@ LIST: Kind[tuple[str, ...]] = Kind(ConfigType.LIST, _parse_list, ",".join)
 DISTINCT_LIST: Kind[tuple[str, ...]] = Kind(
     ConfigType.LIST, lambda text: tuple(dict.fromkeys(_parse_list(text))), ",".join
 )
-"""As Kafka reads a list that has a value twice (KIP-1161)."""
+"""A list without repeated values, as Kafka parses them (KIP-1161)."""
 CLASS: Kind[str] = Kind(ConfigType.CLASS, str.strip, str)
 PASSWORD: Kind[str] = Kind(ConfigType.PASSWORD, str, str)
 

@@ -10,12 +10,12 @@ _BLANK = " \t\f"
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """The keys and values of a Java properties text. The last value of a repeated key counts."""
+    """Parse a Java properties text to keys and values. The last value of a repeated key counts."""
     return dict(_key_and_value(line) for line in _logical_lines(text))
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones, each joined with the lines that continue it."""
+    """The lines without comments and blank ones, each joined with its continuation lines."""
     lines = iter(re.split(r"\r\n|\n|\r", text))
     for line in lines:
         line = line.lstrip(_BLANK)
@@ -27,12 +27,12 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _continues(line: str) -> bool:
-    """An odd number of backslashes at the end; an even number is that many escaped ones."""
+    """Whether the line ends in an odd number of backslashes; an even number is that many escaped ones."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _key_and_value(line: str) -> tuple[str, str]:
-    """The key ends at the first =, : or blank that is not escaped. Blanks around the separator are skipped."""
+    """Split a line. The key ends at the first unescaped =, : or blank. Blanks around the separator are skipped."""
     end = 0
     while end < len(line) and line[end] not in "=:" + _BLANK:
         end += 2 if line[end] == "\\" else 1
@@ -44,7 +44,7 @@ def _key_and_value(line: str) -> tuple[str, str]:
 
 
 def _unescape(text: str, what: str) -> str:
-    """An error does not repeat the text, which may be a password."""
+    """Resolve escapes. The error does not repeat the text, which may be a password."""
 
     def plain(match: re.Match[str]) -> str:
         if match[1]:

@@ -6,9 +6,9 @@
     ssl.keystore.password=${file:/run/secrets/broker.properties:keystore.password}
     ssl.key.password=${env:KEY_PASSWORD}
 
-`file` reads a key of a properties file, `directory` a file of a folder, `env` an environment variable. A reference
-to a provider that is not declared is text, as in Kafka. One that leads nowhere is an error: no broker starts with
-`${env:...}` as its password.
+`file` reads a key of a properties file, `directory` a file of a folder, `env` an environment variable. A reference to
+an undeclared provider is plain text, as in Kafka. A reference that cannot be resolved is an error: no broker starts
+with `${env:...}` as its password.
 """
 
 import os
@@ -21,14 +21,14 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.config.properties import read_properties
 
 Provider: TypeAlias = Callable[[str, str], str]
-"""The value of a key at a path, which may be empty. Raises InvalidSetting."""
+"""Returns the value of a key at a path, which may be empty. Raises InvalidSetting."""
 
 _REFERENCE: Final = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 
 def resolve_providers(values: Mapping[str, str]) -> dict[str, str]:
-    """The values with their references replaced. Raises InvalidSetting."""
+    """Return the values with their references resolved. Raises InvalidSetting."""
     names = [name.strip() for name in values.get("config.providers", "").split(",") if name.strip()]
     if not names:
         return dict(values)

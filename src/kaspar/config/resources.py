@@ -193,7 +193,7 @@ def validate_group(broker: BrokerConfig, values: Mapping[str, str]) -> None:
 
 
 def _bounds_of(name: str) -> list[str]:
-    """The broker settings that bound a group's value, such as group.consumer.min.session.timeout.ms."""
+    """The broker settings that limit a group's value, such as group.consumer.min.session.timeout.ms."""
     kind, _, rest = name.partition(".")
     candidates = (
         f"group.{kind}.min.{rest}",
@@ -226,18 +226,18 @@ class Pattern(Protocol):
 
 
 def match_patterns(entries: Iterable[str]) -> dict[str, Pattern]:
-    """What a subscription's `match` requires of which attribute of a client. Raises Refused.
+    """The pattern that a subscription's `match` requires for each attribute of a client. Raises Refused.
 
-    Kafka's patterns are Java's. RE2 lacks some of their syntax, and in return no client can choose an id that takes for
-    ever to match.
+    Kafka's patterns are Java's. RE2 lacks some of their syntax, but in return no client can choose an id that takes
+    forever to match.
     """
-    import re2  # here: few brokers and no commands need it
+    import re2  # imported here because few brokers and no commands need it
 
     options = re2.Options()
     options.log_errors = False
     patterns: dict[str, Pattern] = {}
     for entry in entries:
-        parts = entry.rstrip("=").split("=")  # as Java splits: without empty parts at the end
+        parts = entry.rstrip("=").split("=")  # splits like Java, without empty parts at the end
         try:
             if len(parts) != 2 or parts[0].strip() not in _MATCH_PARAMETERS:
                 raise re2.error("it is not NAME=PATTERN")

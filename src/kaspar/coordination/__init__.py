@@ -1,8 +1,8 @@
 """What the coordinators of groups and of transactions have in common: pure shards of state over an internal topic.
 
-A shard decides, and changes no durable state while it does: it returns records, replies and timers (`Decision`). Its
-runtime appends the records as one batch; the shard replays each of them, as it does after a restart; replies go out
-when the batch is committed. So state changes in one way only, and a replay of the log gives the same state.
+A shard decides without changing durable state: it returns records, replies and timers (`Decision`). Its runtime appends
+the records as one batch. The shard replays each of them, as it does after a restart; replies are sent when the batch is
+committed. So state changes in one way only, and a replay of the log results in the same state.
 """
 
 from kaspar.coordination.decision import (

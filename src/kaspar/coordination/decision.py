@@ -1,4 +1,4 @@
-"""What a shard makes of an event."""
+"""The decision of a shard about an event."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, final
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class Now(NamedTuple):
-    """The same moment on three clocks. `wall_ms` goes into records and may jump; `steady_ms` never goes back: timers,
-    and all that happened since the shard was loaded. The age of what is in the log is judged by `believed_ms`, which is
-    slow to believe a jump ahead (base/patient_clock.py): what expires does not come back.
+    """One moment on three clocks. `wall_ms` is written to records and may jump. `steady_ms` never goes back; it is used
+    for timers, and for everything that happened since the shard was loaded. `believed_ms` is for the age of records in
+    the log; it follows a jump ahead only slowly (base/patient_clock.py), because expired data cannot be restored.
     """
 
     wall_ms: int
@@ -33,7 +33,7 @@ class Ticket(Protocol):
     """A request that waits for its response."""
 
     def refused(self, code: ErrorCode) -> Message:
-        """The response with this error."""
+        """Build the response with this error."""
         ...
 
 
@@ -43,8 +43,8 @@ class Reply(NamedTuple):
 
 
 class Timer(NamedTuple):
-    """Wake the shard with `key` at `at_ms` of the steady clock; what was set for that key before no longer counts. None
-    takes it back. A deadline that only moves away needs no timer at each move: look when the old one fires.
+    """Wake the shard with `key` at `at_ms` of the steady clock. This replaces an earlier timer of that key; None
+    cancels it. A deadline that is only postponed needs no new timer each time: check it when the old timer fires.
     """
 
     key: Hashable
@@ -52,12 +52,12 @@ class Timer(NamedTuple):
 
 
 Action: TypeAlias = Any
-"""What is to be done beyond that (write markers, resolve patterns): each coordinator has its own classes for it."""
+"""Anything else to do (write markers, resolve patterns). Each coordinator has its own classes for it."""
 
 
 @final
 class EncodedRecord(NamedTuple):
-    """A record that is encoded already, as key and value. `replay` does what the shard's own `replay` does with the
+    """A record that is already encoded, as key and value. `replay` does what the shard's own `replay` does with the
     decoded record.
     """
 
@@ -70,14 +70,14 @@ IfRefused: TypeAlias = Callable[[ErrorCode, Now], "Decision"]
 
 
 class Decision:
-    """What is to be done about an event: Kafka's CoordinatorResult.
+    """The result of an event: Kafka's CoordinatorResult.
 
-    `records` are appended as one batch: all of them or none, within the transaction of `producer` if one is named.
-    `response` is for the request that was the event, `replies` are for requests that have waited; both, and `actions`,
-    are held back until the records are committed, timers are not. If the log refuses the records, the request and the
-    tickets of the replies are refused, actions are dropped, and `if_refused` may undo what was changed beside the log.
+    `records` are appended as one batch: all of them or none, within the transaction of `producer` if one is given.
+    `response` is for the request that was the event, `replies` are for requests that were waiting. These and `actions`
+    are held back until the records are committed; timers are not. If the log refuses the records, the request and the
+    tickets of the replies are refused, actions are dropped, and `if_refused` may undo changes outside the log.
 
-    Most decisions have little in them, so what is empty is shared: use the `add_` methods to add to it.
+    Most decisions are small, so empty sequences are shared: use the `add_` methods to add to them.
     """
 
     __slots__ = ("actions", "if_refused", "producer", "records", "replies", "response", "timers")
@@ -127,7 +127,7 @@ class Decision:
 
 
 def _with(sequence: Sequence[T], element: T) -> Sequence[T]:
-    """Appended in place once it is a list of the decision's own."""
+    """Append the element, in place if the sequence is already a list that belongs to the decision."""
     if type(sequence) is list:
         sequence.append(element)
         return sequence

@@ -6,8 +6,8 @@ def partition_for(key: str, partition_count: int) -> int:
 
 
 def _java_hash(text: str) -> int:
-    """String.hashCode: over UTF-16 units, in 32 bits with a sign. Java has no absolute value of the least of them, and
-    Kafka takes zero for it.
+    """String.hashCode: over UTF-16 units, as a signed 32-bit number. The smallest number has no absolute value in Java,
+    and Kafka uses zero for it.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0

@@ -1,5 +1,5 @@
-"""The bytes of an internal topic's records: a number that says the kind of the key, or the version of the value, and
-then the message in the words of its SCHEMA, as Kafka lays them out.
+"""The bytes of an internal topic's records, in Kafka's format: a number with the kind of the key, or the version of the
+value, followed by the message as its SCHEMA defines it.
 """
 
 import struct
@@ -16,7 +16,7 @@ KEY_VERSION = 0
 
 
 class RecordKind(NamedTuple):
-    """`numbers` begin the keys of this kind: the last of them is written, all are read."""
+    """One kind of record. Its keys begin with one of `numbers`: the last one is written, all are read."""
 
     numbers: tuple[int, ...]
     key: type[Message]
@@ -42,7 +42,9 @@ class RecordKinds:
         value_version: int | None = None,
         encoded: Mapping[str, Sequence[bytes]] | None = None,
     ) -> tuple[bytes, bytes | None]:
-        """`encoded`: arrays of the value that are written already, as `codec.write` takes them."""
+        """Encode key and value. `encoded`: arrays of the value that are already encoded, as `codec.write` takes
+        them.
+        """
         kind = self._by_key[type(record.key)]
         key = _NUMBER.pack(kind.numbers[-1]) + codec.write(record.key, KEY_VERSION)
         if record.value is None:
@@ -51,7 +53,9 @@ class RecordKinds:
         return key, _NUMBER.pack(version) + codec.write(record.value, version, encoded)
 
     def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
-        """None for a kind that is not known here. MalformedBytes where the bytes are no record of a known kind."""
+        """Decode key and value. None for an unknown kind. Raises MalformedBytes for an invalid record of a known
+        kind.
+        """
         kind = self._by_number.get(_number(key))
         if kind is None:
             return None

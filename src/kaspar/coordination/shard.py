@@ -8,34 +8,34 @@ from kaspar.coordination.decision import Decision, Now, StoredRecord
 
 
 class Shard(Protocol):
-    """Its methods for requests take the request and the time, those for requests that may wait a ticket too, and return
-    a Decision. One that raises Refused has changed nothing. Shards are not reentrant.
+    """Methods for requests take the request and the time, those for requests that may wait also a ticket, and return a
+    Decision. A method that raises Refused has changed nothing. Shards are not reentrant.
     """
 
     def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
-        """The record of these bytes. None: its kind is not known, and it is to be skipped."""
+        """Decode a record. None if its kind is unknown, so that it is skipped."""
         ...
 
     def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]: ...
 
     def replay(self, record: StoredRecord, producer: ProducerIdAndEpoch | None) -> None:
-        """The record is in the log, as part of that producer's transaction if there is one. Never refuses. Runs in
-        another thread while the shard is loaded, and nobody else knows the shard then.
+        """Apply a record that is in the log, as part of `producer`'s transaction if there is one. Never refuses. While
+        the shard is loaded this runs in another thread, and nothing else uses the shard.
         """
         ...
 
     def load(self, key: bytes, value: bytes | None, producer: ProducerIdAndEpoch | None) -> bool:
-        """`decode` and `replay` in one, while the log is read at a start: there may be a shorter way for what is
-        frequent. False: the record was passed over.
+        """Decode and replay a record while the log is read at startup; may have a fast path for frequent records.
+        Returns False if the record was skipped.
         """
         ...
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """The transaction of that producer on this partition has ended so."""
+        """Apply the end of that producer's transaction on this partition."""
         ...
 
     def loaded(self, now: Now) -> Decision:
-        """All of the log is replayed, and from now on the shard is asked: what must happen first."""
+        """Called after all of the log is replayed, before the first request. Returns what has to be done first."""
         ...
 
     def timer_fired(self, key: Hashable, now: Now) -> Decision: ...

@@ -55,6 +55,6 @@ def _message_class(key: ApiKey, side: str) -> type[Message]:
 
 
 def read_request(header: RequestHeader, buffer: bytes | bytearray | memoryview) -> Message:
-    """The body of a request whose version is served."""
+    """Read the body of a request, whose version must be one that is served."""
     message, _ = read(request_class(ApiKey(header.api_key)), header.api_version, buffer, header.body_position)
     return message

@@ -1,5 +1,5 @@
-"""What consumers send each other through a classic group: the bytes of Kafka's ConsumerProtocol. They begin with a
-version; a later one than is known is read, and written, as the last that is known, as in Kafka.
+"""What the consumers of a classic group send each other: the bytes of Kafka's ConsumerProtocol. They begin with a
+version; a version later than the last known one is read, and written, as the last known one, as in Kafka.
 """
 
 import struct
@@ -12,7 +12,7 @@ from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProt
 from kaspar.protocol.schema import VersionRange
 
 MAX_ELEMENTS: Final = 20_000
-"""Of one member's topics and partitions. They are read on the event loop, so it is bounded how long that takes."""
+"""Limit for one member's topics and partitions, which are read on the event loop: bounds the time that this takes."""
 
 _VERSION: Final = struct.Struct(">h")
 _LAST_VERSION: Final = VersionRange.parse(ConsumerProtocolSubscription.SCHEMA.versions).last

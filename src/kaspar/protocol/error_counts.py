@@ -1,8 +1,8 @@
-"""Which error codes a response carries, and how often: like Kafka's `AbstractResponse.errorCounts`.
+"""Counts the error codes in a response, like Kafka's `AbstractResponse.errorCounts`.
 
 The codes are the fields of the version whose names end in `error_code`, at every depth, including success (NONE).
-Kafka's classes count exactly these, with the few exceptions below. A test compares all
-of them with Kafka's own (tests/compat/test_error_counts.py).
+Kafka's classes count exactly these, with the few exceptions below. A test compares all of them with Kafka's own
+(tests/compat/test_error_counts.py).
 """
 
 import importlib
@@ -16,7 +16,7 @@ ErrorCounts = defaultdict[int, int]
 """How often each code occurs."""
 
 CountErrors = Callable[[Any, ErrorCounts], None]
-"""Adds the codes of a response to what was counted before."""
+"""Adds the codes of a response to the counts."""
 
 _SUFFIX: Final = "error_code"
 _NONE: Final = 0
@@ -31,14 +31,14 @@ _NOT_COUNTED: Final = frozenset(
         ("PartitionData", "acknowledge_error_code"),  # of ShareFetch
     }
 )
-"""Fields of these classes that Kafka leaves out, with all that is in them."""
+"""Fields that Kafka does not count, including everything in them."""
 
 _COUNTED_AT_EVERY_VERSION: Final = frozenset({"DescribeLogDirsResponse", "ElectLeadersResponse", "FetchResponse"})
-"""Their own code counts as NONE at the versions that do not have it."""
+"""Responses whose own code counts as NONE at the versions that lack it."""
 
 
 _NONE_IF_EMPTY: Final = frozenset({"AddPartitionsToTxnResponse", "FindCoordinatorResponse"})
-"""A response without any code counts as one NONE."""
+"""Responses that count as one NONE if they contain no code."""
 
 
 class _Nested(NamedTuple):
@@ -51,7 +51,7 @@ _counters: dict[tuple[type[Message], int], CountErrors | None] = {}
 
 
 def error_counter(message_class: type[Message], version: int) -> CountErrors | None:
-    """What counts the codes of such messages, of responses and of structs inside one. None where they have none."""
+    """The function that counts the codes of such messages (responses or structs inside one). None if they have none."""
     key = (message_class, version)
     if key not in _counters:
         _counters[key] = _make_counter(message_class, version)
@@ -86,7 +86,7 @@ def _counter_of_codes(codes: tuple[str, ...]) -> CountErrors | None:
         return None
     (name,) = codes
     assert name.endswith(_SUFFIX)
-    if name == _SUFFIX:  # nearly all: an attribute that is known by name is found faster
+    if name == _SUFFIX:  # nearly all of them: an attribute with a constant name is found faster
 
         def count_error_code(message: Any, counts: ErrorCounts) -> None:
             counts[message.error_code] += 1

@@ -40,8 +40,8 @@ write_response = fetch.write_response
 def refused(request: FetchRequest, version: int, error_code: int) -> list[tuple[Topic, list[PartitionData]]]:
     """The topics of a response that refuses the whole request.
 
-    Clients of versions with topic ids read the error of the whole response, so Kafka sends them no partitions; older
-    ones look for it in each partition.
+    Clients that use versions with topic ids read the error of the whole response, so Kafka sends them no partitions;
+    older ones look for it in each partition.
     """
     if version >= FIRST_VERSION_WITH_TOPIC_IDS:
         return []

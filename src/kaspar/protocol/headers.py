@@ -1,9 +1,9 @@
 """The headers before every request and response, and the frame around them.
 
-A request header has version 2 where the API's version is flexible and version 1 otherwise; a response header likewise
-1 and 0. Two oddities are Kafka's own: the client id is never in the compact form, and an ApiVersions response always
-has header version 0, since a client reads it before it knows what the broker speaks. A client id is only a name for
-logs and metrics, so one that is not UTF-8 is accepted.
+A request header has version 2 if the API's version is flexible and version 1 otherwise; a response header has 1 and 0.
+Kafka has two exceptions: the client id is never in the compact form, and an ApiVersions response always has header
+version 0, since a client reads it before it knows what the broker supports. A client id is only a name for logs and
+metrics, so one that is not UTF-8 is accepted.
 """
 
 import struct
@@ -43,10 +43,10 @@ def response_header_is_flexible(api_key: int, api_version: int) -> bool:
 
 
 def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader:
-    """The header of the request at that position of the buffer (behind its length).
+    """Read the header of the request at that position of the buffer (after its length).
 
-    Unknown API keys and versions are left to the caller to refuse. The header of an unknown version is read as that of
-    the newest one, as Kafka does for the ApiVersions request of a newer client.
+    The caller refuses unknown API keys and versions. The header of an unknown version is read like that of the newest
+    one, as Kafka does for the ApiVersions request of a newer client.
     """
     body_position = position + _CLIENT_ID_AT
     try:
@@ -61,7 +61,7 @@ def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader
             raise MalformedBytes(f"a client id of {length} bytes, but {len(buffer) - start} are left")
         client_id = str(buffer[start:body_position], "utf-8", "replace")
     if api_version >= _FIRST_FLEXIBLE.get(api_key, 0x8000):
-        if body_position < len(buffer) and buffer[body_position] == 0:  # no tagged fields: nearly always
+        if body_position < len(buffer) and buffer[body_position] == 0:  # no tagged fields: the usual case
             body_position += 1
         else:
             reader = wire.Reader(buffer, body_position)
@@ -79,7 +79,7 @@ def write_request_header(api_key: int, api_version: int, correlation_id: int, cl
 
 
 def read_response_header(api_key: int, api_version: int, buffer: wire.Buffer, position: int = 0) -> tuple[int, int]:
-    """The correlation id and the position of the body."""
+    """Return the correlation id and the position of the body."""
     reader = wire.Reader(buffer, position)
     correlation_id = reader.int32()
     if response_header_is_flexible(api_key, api_version):
@@ -88,7 +88,7 @@ def read_response_header(api_key: int, api_version: int, buffer: wire.Buffer, po
 
 
 def start_response(api_key: int, api_version: int, correlation_id: int) -> bytearray:
-    """A buffer that starts with room for the frame's length and the response header: the body goes behind them."""
+    """Return a buffer with room for the frame's length and with the response header; the body is appended to it."""
     out = bytearray(_SIZE_AND_CORRELATION_ID.pack(0, correlation_id))
     if response_header_is_flexible(api_key, api_version):
         out.append(0)
@@ -104,5 +104,5 @@ def set_frame_size(out: bytearray, size: int | None = None) -> None:
 
 
 def frame(body: bytes | bytearray) -> bytes:
-    """The body behind its length."""
+    """The body, preceded by its length."""
     return struct.pack(">I", len(body)) + body

@@ -4,6 +4,6 @@ from typing import Final
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
-"""Nothing of transactions that are open or were aborted."""
+"""Excludes the records of open and aborted transactions."""
 
 ISOLATION_LEVELS: Final = (READ_UNCOMMITTED, READ_COMMITTED)

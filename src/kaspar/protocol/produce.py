@@ -72,8 +72,8 @@ def request_body(
     timeout_ms: int,
     topics: Sequence[tuple[Topic, Sequence[tuple[int, memoryview]]]],
 ) -> list[bytearray | memoryview]:
-    """The body of a request in pieces, to be sent one after the other: every batch is a piece of its own, not copied.
-    A topic is given by its id from version 13 on, and by its name before."""
+    """The body of a request in pieces, to be sent one after the other: every batch is a piece of its own, not copied. A
+    topic is identified by its id from version 13 on, and by its name before."""
     flexible = version >= _FIRST_FLEXIBLE
     out = bytearray()
     pieces: list[bytearray | memoryview] = []

@@ -1,8 +1,7 @@
 """The Produce response that a broker sends most often: one partition was written, at these offsets.
 
-Two such responses about one topic differ in their numbers only, so the other bytes are kept, for each topic and
-version. They are taken from a real response, so that the encoding is known in one place. A response with a throttle
-time is not one of these.
+Two such responses for one topic differ only in their numbers, so the other bytes are stored for each topic and version.
+They are taken from a real response, so that the encoding is defined in one place. Not used with a throttle time.
 """
 
 import struct
@@ -23,7 +22,7 @@ class ProduceResponseTemplate:
     __slots__ = ("_after", "_before", "_has_log_start_offset", "_pack", "_size")
 
     def __init__(self, version: int, sample: bytes) -> None:
-        """`sample` is a whole frame, the response with SAMPLE at this version."""
+        """`sample` is a whole frame: the response with SAMPLE at this version."""
         self._has_log_start_offset = version >= _FIRST_WITH_LOG_START_OFFSET
         numbers = "ihqqq" if self._has_log_start_offset else "ihqq"
         rest = sample[_SIZE_AND_CORRELATION_ID:]
@@ -36,7 +35,7 @@ class ProduceResponseTemplate:
     def fill(
         self, correlation_id: int, index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
     ) -> bytes:
-        """The same bytes as any other encoding of a response about this one batch."""
+        """Build the response for this batch: the same bytes as those of the normal encoding."""
         if self._has_log_start_offset:
             return self._pack(
                 self._size,

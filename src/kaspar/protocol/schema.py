@@ -1,8 +1,8 @@
 """The schema of a message on the wire: one table per class, in the terms of Kafka's message definitions.
 
 A message class has the fields of every version. Its SCHEMA says which version has which field: a field that a version
-lacks has its default when read, and is left out when written. Versions
-are written as Kafka writes them: "3+", "0-7", "5", or "" for none.
+lacks has its default when read, and is left out when written. Versions are written as in Kafka: "3+", "0-7", "5", or ""
+for none.
 """
 
 from typing import ClassVar, NamedTuple
@@ -31,7 +31,7 @@ class VersionRange(NamedTuple):
 class Field(NamedTuple):
     name: str
     type: str
-    """Kafka's name for it: int32, string, records, the name of a class of the same module; []type for an array."""
+    """Kafka's name of the type: int32, string, records, the name of a class of the same module; []type for an array."""
     versions: str
     nullable: str = ""
     tag: int = NO_TAG
@@ -46,7 +46,7 @@ class Schema(NamedTuple):
 
 
 class Message:
-    """The root of every message and of every struct inside one."""
+    """The base class of every message and of every struct inside one."""
 
     __slots__ = ()
     SCHEMA: ClassVar[Schema]

@@ -1,8 +1,8 @@
 """The shapes of Produce and Fetch as the broker handles them: light, and with records as positions or buffers.
 
-They have the fields of every version under Kafka's names. A topic is given by its name or, in newer versions, by its
-id, whichever was on the wire. Records are never copied: a request has their position in the received buffer, a response
-the buffers that they were read into.
+They have the fields of every version under Kafka's names. A topic is identified by its name or, in newer versions, by
+its id, whichever was on the wire. Records are never copied: a request has their position in the received buffer, a
+response the buffers that they were read into.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class LeaderIdAndEpoch(NamedTuple):
 
 
 class PartitionProduceData(NamedTuple):
-    """What is to be appended: the bytes from `start` to `end` of the buffer; both are -1 if records are null."""
+    """The data to append: the bytes from `start` to `end` of the buffer; both are -1 if records are null."""
 
     partition_index: int
     start: int
@@ -53,12 +53,11 @@ class ProduceRequest(NamedTuple):
 OneBatch: TypeAlias = tuple[int, int, str | None, int, Topic, int, int, int]
 """A whole Produce request that appends one batch to one partition, outside a transaction: its version, correlation id,
 client id, acks, topic, partition index, and the start and end of the records in its buffer. Nearly every request is one
-of these, so it is a plain tuple: building and unpacking a named one takes three times as long.
-"""
+of these, so it is a plain tuple: building and unpacking a named one takes three times as long."""
 ONE_VERSION: Final = 0
 ONE_CLIENT_ID: Final = 2
 ONE_TOPIC: Final = 4
-"""Where these are in a OneBatch."""
+"""The positions of these fields in a OneBatch."""
 
 
 class BatchIndexAndErrorMessage(NamedTuple):

@@ -1,4 +1,4 @@
-"""A record batch as bytes: reading its header, checking it, and changing in place what a broker may change."""
+"""A record batch as bytes: reading its header, checking it, and changing in place the fields that a broker may set."""
 
 import struct
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ _TIMESTAMP = struct.Struct(">q")
 
 
 def iter_headers(buffer: Octets, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """The position and header of every whole batch, up to a partial one. Raises MalformedBytes where there is no
+    """The position and header of every whole batch, up to a partial one. Raises MalformedBytes at bytes that are no
     batch."""
     while end - start >= HEADER_SIZE:
         header = read_header(buffer, start)
@@ -59,7 +59,7 @@ def iter_headers(buffer: Octets, start: int, end: int) -> Iterator[tuple[int, Ba
 
 
 def crc_matches(buffer: Octets, position: int, header: BatchHeader) -> bool:
-    """Whether the CRC of the whole batch at `position` is right."""
+    """Whether the CRC of the whole batch at `position` is correct."""
     return crc32c(memoryview(buffer)[position + CRC_COVERS_FROM : position + header.size]) == header.crc
 
 

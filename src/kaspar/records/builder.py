@@ -40,7 +40,7 @@ def build_batch(
     control: bool = False,
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
-    """One batch of `records`, of which there is at least one.
+    """Build one batch from `records`, which must not be empty.
 
     Records without an offset get consecutive ones from `base_offset` on. Given offsets must increase, and may leave
     gaps as in a compacted log.
@@ -82,7 +82,7 @@ def build_batch(
 
 
 def _body(records: Sequence[Record], base_offset: int, base_timestamp: int) -> tuple[bytearray, int]:
-    """The records as bytes, and how far the offset of the last is from `base_offset`."""
+    """The records as bytes, and the difference between the last record's offset and `base_offset`."""
     body = bytearray()
     delta = -1
     for record in records:
@@ -95,9 +95,9 @@ def _body(records: Sequence[Record], base_offset: int, base_timestamp: int) -> t
 
 
 def build_fence(*, producer_id: int, producer_epoch: int) -> bytearray:
-    """A transactional batch without records, at one offset, that raises a producer's epoch where its transaction is
-    open. It has the form in which compaction leaves a batch whose records are gone, so every reader knows it. It has no
-    timestamp: no search by time must find it, for there is no record in it.
+    """Build a transactional batch without records, at one offset, that raises a producer's epoch in partitions where
+    its transaction is open. It has the format of a batch whose records were all removed by compaction, so every reader
+    accepts it. It has no timestamp: a search by time must not find it, since it contains no record.
     """
     batch = bytearray(HEADER_SIZE)
     HEADER.pack_into(
@@ -122,7 +122,7 @@ def build_fence(*, producer_id: int, producer_epoch: int) -> bytearray:
 
 
 def recompress(buffer: Octets, checked: CheckedBatch, codec: Codec, level: int | None = None) -> bytearray:
-    """The same batch with its records compressed by `codec`. Takes no more memory than both compressed batches."""
+    """Copy the batch with its records compressed by `codec`. Takes no more memory than both compressed batches."""
     payload = memoryview(buffer)[checked.start + HEADER_SIZE : checked.end]
     batch = bytearray(memoryview(buffer)[checked.start : checked.start + HEADER_SIZE])
     for piece in deflate(codec, inflate(checked.codec, payload), level):

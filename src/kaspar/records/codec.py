@@ -1,4 +1,4 @@
-"""How a record batch is compressed and where its timestamps come from, by the numbers in its attributes."""
+"""How a record batch is compressed and where its timestamps come from, as numbers in its attributes."""
 
 from enum import IntEnum
 

@@ -1,8 +1,8 @@
-"""The records of fetched batches as columns, in the layout of Arrow's arrays: no Python object for a record.
+"""The records of fetched batches as columns, in the layout of Arrow's arrays, without a Python object for each record.
 
-A reader is created for certain columns, offsets and sizes of columns. It takes one fetch response after the other and
-yields columns whenever they are full; `finish` returns the rest. It does all that Kafka leaves to a consumer: it
-inflates batches, skips control batches and aborted transactions, and checks CRCs.
+A reader is created for certain columns, a range of offsets, and a size of columns. It takes one fetch response after
+the other and yields columns whenever they are full; `finish` returns the rest. It does everything that Kafka leaves to
+a consumer: it inflates batches, skips control batches and aborted transactions, and checks CRCs.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -46,7 +46,7 @@ class HeadersColumn:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of `rows` rows; those that were not asked for are empty."""
+    """Columns of `rows` rows. Columns that were not requested are empty."""
 
     rows: int
     key: OctetsColumn
@@ -61,8 +61,8 @@ class Columns:
 
 
 class ColumnReader:
-    """Reads offsets from `start` on and below `until` of one partition. MalformedBytes names the partition and the
-    batch."""
+    """Reads the records of one partition with offsets from `start` on and below `until`. A MalformedBytes error names
+    the partition and the batch."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class ColumnReader:
         )
 
     def take(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[Columns]:
-        """The records of the next fetch response, with the producer and first offset of each of its aborted
-        transactions (read_committed; none otherwise). Yields the columns that they fill."""
+        """Read the next fetch response, with the producer and first offset of each of its aborted transactions
+        (read_committed; none otherwise). Yields the columns that it fills."""
         selector, filler = self._selector, self._filler
         try:
             selector.give(records, aborted)
@@ -96,12 +96,12 @@ class ColumnReader:
                 filler.begin(records, selector.position, header, pieces)
                 while filler.fill():
                     yield self._columns()
-                    filler.start_new_columns()  # not before, since the memory of the last columns may be free by now
+                    filler.start_new_columns()  # only now, since the memory of the last columns may be free by now
         except MalformedBytes as error:
             raise MalformedBytes(f"{self._partition}: {error}") from error
 
     def take_rest(self) -> Columns | None:
-        """The rows that did not fill columns. The reader goes on with new ones."""
+        """Return the rows that did not fill columns. The reader can continue with new columns."""
         if not self._filler.rows:
             return None
         columns = self._columns()
@@ -109,7 +109,7 @@ class ColumnReader:
         return columns
 
     def finish(self) -> Columns | None:
-        """The rest of the rows that were taken. The reader is done after it."""
+        """Return the remaining rows. The reader must not be used afterwards."""
         return self._columns() if self._filler.rows else None
 
     def _columns(self) -> Columns:

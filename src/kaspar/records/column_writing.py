@@ -1,7 +1,7 @@
-"""Builds record batches of columns in Arrow's layout, without an object for a record.
+"""Builds record batches from columns in Arrow's layout, without an object for each record.
 
-Rows go to the builder of their partition. A full batch is taken out of it and compressed if asked for; it then lacks
-only producer and CRC (records/identity.py).
+Rows are appended to the builder of their partition. A full batch is taken out of it and compressed if requested; then
+it only lacks producer and CRC (records/identity.py).
 """
 
 from kaspar.records.codec import Codec
@@ -37,7 +37,7 @@ partitions_of_keys = core.partitions_of_keys
 
 
 def take_batch(builder: BatchBuilder, codec: Codec, level: int | None) -> memoryview:
-    """The batch that was collected, without producer and CRC. The builder begins the next one."""
+    """Take the collected batch, without producer and CRC, out of the builder, which begins the next one."""
     batch = builder.view()
     if codec is not Codec.NONE:
         compressed = bytearray(HEADER_SIZE)

@@ -1,9 +1,9 @@
 """Compaction of record batches: the last offset of every key, and which records stay because of it.
 
-A `KeyMap` is filled with the dirty part of a log; a `BatchFilter` then goes over the whole log. Both take bytes as they
+A `KeyMap` is filled with the dirty part of a log; then a `BatchFilter` processes the whole log. Both take bytes as they
 are read from a segment: runs of plain batches go through the compiled core in one call, without the GIL; compressed,
-transactional and control batches are given one by one, after the caller has decided about their transaction. Both raise
-MalformedBytes where records cannot be read.
+transactional and control batches are passed one by one, after the caller has decided about their transaction. Both
+raise MalformedBytes if records cannot be read.
 
 A rebuilt batch keeps its offsets, its producer and sequences, its leader epoch, its codec and the timestamps of its
 records; removed records leave gaps between the offsets of the others.
@@ -40,16 +40,15 @@ __all__ = [
 whole_batches = batch_scanning.whole_batches
 IndexPoints = batch_scanning.IndexPoints
 
-SLOT_BYTES = 24  # as many as in Kafka, so that log.cleaner.dedupe.buffer.size means the same
+SLOT_BYTES = 24  # as many as in Kafka, so that log.cleaner.dedupe.buffer.size has the same effect
 
-# A batch that inflates to more is inflated a second time when it has to be rebuilt, so that a compression bomb takes
-# time and not memory.
+# A batch that inflates to more is inflated again if it has to be rebuilt: a compression bomb costs time, not memory.
 _HELD_BYTES = 8 * 1024 * 1024
 
 
 class KeyMap:
-    """The last offset of each key, in one block of memory, of which only as much is touched as the most keys so far
-    needed.
+    """The last offset of each key, in one block of memory. Only the part that the largest number of keys so far needed
+    is ever touched.
 
     `latest_offset` is that of the last record or batch that was mapped: the map has every key from the first mapped
     offset up to it.
@@ -64,8 +63,8 @@ class KeyMap:
         self._begin(self._slot_count, self.capacity)
 
     def clear(self, most_keys: int | None = None) -> None:
-        """Remove every key, and choose a new seed. If there will be no more than `most_keys`, the table is smaller,
-        which is faster and touches less memory."""
+        """Remove every key, and choose a new seed. If there will be at most `most_keys`, the table is smaller, which is
+        faster and touches less memory."""
         # Zeroed rather than unmapped: unmapping takes long and would hold the GIL.
         self.table.wipe()
         if most_keys is not None and 2 * most_keys < self.capacity:
@@ -79,7 +78,7 @@ class KeyMap:
         self._collector = key_collecting.KeyCollector()
         self.latest_offset = -1
         self.is_full = False
-        """There was no room for a key. What was mapped before it remains valid."""
+        """Whether there was no room for a key. The keys that were mapped before it remain valid."""
 
     def __len__(self) -> int:
         return self.table.count
@@ -89,16 +88,16 @@ class KeyMap:
         return self._collector.records_read
 
     def put(self, key: bytes, offset: int) -> bool:
-        """False if the key is new and the map is full."""
+        """Store an offset. Returns False if the key is new and the map is full."""
         return self.table.put(key, offset)
 
     def get(self, key: bytes) -> int:
-        """The last offset of the key; -1 if it is not known."""
+        """The last offset of the key; -1 if it is unknown."""
         return self.table.get(key)
 
     def map_plain(self, data: Octets, start: int, end: int, first_offset: int, end_offset: int) -> int:
         """Map the records from `first_offset` on of the whole batches in `data[start:end]`, up to a batch that is not
-        plain or not below `end_offset`. Returns the position of that batch, which has no meaning if the map is full."""
+        plain or not below `end_offset`. Returns the position of that batch, which is meaningless if the map is full."""
         collector = self._collector
         position = collector.collect_plain(data, start, end, first_offset, end_offset)
         if self._put_collected(data):
@@ -124,7 +123,7 @@ class KeyMap:
         return True
 
     def _put_collected(self, data: Octets) -> bool:
-        """False if the map is full."""
+        """Store the collected keys. Returns False if the map is full."""
         collector = self._collector
         taken = self.table.put_all(data, collector.keys, collector.offsets, collector.count)
         if taken:
@@ -133,32 +132,32 @@ class KeyMap:
         return not self.is_full
 
     def skip_batch(self, header: BatchHeader, first_offset: int) -> None:
-        """A batch of which no record is mapped: it was aborted, or is a control batch."""
+        """Skip a batch of which no record is mapped: it was aborted, or is a control batch."""
         if header.last_offset >= first_offset:
             self.latest_offset = header.last_offset
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFate:
-    """What was decided about a batch before its records are read."""
+    """The decisions about a batch that are made before its records are read."""
 
     drops_records: bool = False
-    """No record stays: they were aborted, or it is a marker past its delete horizon."""
+    """No record stays: they were aborted, or the batch is a marker past its delete horizon."""
     ends_nothing: bool = False
-    """It is a marker whose transaction has no records left: it gets a delete horizon."""
+    """The batch is a marker whose transaction has no records left: it gets a delete horizon."""
     keeps_empty: bool = False
-    """It stays as an empty batch if no record does: it is the last marker of its producer."""
+    """The batch stays even if it becomes empty: it is the last marker of its producer."""
 
 
 class BatchFilter:
-    """Takes batches in offset order; what stays is collected until `take`."""
+    """Filters batches in offset order, and collects those that stay until `take`."""
 
     def __init__(
         self, keys: KeyMap, last_data_offsets: Iterable[int], end_offset: int, now_ms: int, delete_horizon_ms: int
     ) -> None:
-        """`last_data_offsets`: of the last batch of each producer; that one, and the batch that ends before
-        `end_offset`, stay even if they are empty. Tombstones and markers go once `now_ms` has reached their delete
-        horizon; `delete_horizon_ms` is for batches that need one and have none."""
+        """`last_data_offsets`: the offset of each producer's last batch. That batch, and the one that ends before
+        `end_offset`, stay even if they are empty. Tombstones and markers are removed once `now_ms` has reached their
+        delete horizon; `delete_horizon_ms` is set in batches that need one and have none."""
         self._table = keys.table
         self._judge = judging.RecordJudge(keys.latest_offset, now_ms)
         self._rebuilder = rebuilding.BatchRebuilder(
@@ -178,7 +177,7 @@ class BatchFilter:
         return self._judge.records_without_key
 
     def take(self) -> memoryview:
-        """The batches that stay, of those that were filtered since the last call. Valid until the next ones are
+        """Return the batches that stay, of those filtered since the last call. They are valid until the next ones are
         filtered, which overwrite them."""
         return self._rebuilder.take()
 
@@ -217,7 +216,8 @@ class BatchFilter:
             rebuilder.put_rebuilt(data, position, b"".join(deflate(header.codec, kept)))
 
     def _judge_compressed(self, data: Octets, position: int, header: BatchHeader) -> list[Octets] | None:
-        """Returns the inflated records, if they are few enough to be held."""
+        """Decide about the records of a compressed batch. Returns the inflated records, if they are few enough to
+        keep."""
         judge = self._judge
         if not 0 < header.count <= INFLATED_BYTES_LIMIT // SMALLEST_RECORD_SIZE:
             raise _unreadable(data, position)

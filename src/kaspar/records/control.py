@@ -1,6 +1,6 @@
 """Control batches: records that a broker writes for brokers and clients, never for applications.
 
-Kafka's formats: the key is version and type, two bytes each; the value depends on the type.
+The formats are Kafka's: the key is version and type, two bytes each; the value depends on the type.
 """
 
 import struct
@@ -67,7 +67,7 @@ def build_leader_change(
     base_offset: int = 0,
     leader_epoch: int,
 ) -> bytearray:
-    """The record with which a new leader opens its epoch."""
+    """Build the record with which a new leader begins its epoch."""
     value = struct.pack(">hi", _VERSION, leader_id) + _voters(voters) + _voters(granting_voters) + b"\0"
     return build_batch(
         [Record(timestamp, _KEY.pack(_VERSION, ControlType.LEADER_CHANGE), value)],

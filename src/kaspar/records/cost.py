@@ -1,12 +1,12 @@
-"""Estimates from its header what checking a batch costs, so that an event loop checks only what takes little time.
+"""Estimates from its header how long checking a batch takes, so that an event loop runs only short checks.
 
 The sender chooses the bytes, so these are upper bounds: the time that the worst bytes of that size take, measured on
 one core of a small machine. A gzip bomb inflates a thousandfold; a zstd block is at most 128 KiB inflated, whatever its
-size, so blocks are counted. The walk stops after as many records as the header says.
+size, so blocks are counted. The walk stops after as many records as the header counts.
 
-With one exception: the worst lz4 frame takes thirty times as long as a usual one, and usual ones are frequent. Blocks
-of 64 KiB take 0.1 ms at worst and 0.02 ms usually, so such a frame is tried, and the check is abandoned between two
-blocks after INLINE_CHECK_NS.
+There is one exception: the worst lz4 frame takes thirty times as long as a usual one, and usual ones are frequent.
+Blocks of 64 KiB take 0.1 ms at worst and 0.02 ms usually. So such a frame is tried, and the check is abandoned between
+two blocks after INLINE_CHECK_NS.
 """
 
 import struct

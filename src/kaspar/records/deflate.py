@@ -17,11 +17,11 @@ from kaspar.records.inflate import XERIAL_MAGIC
 
 _XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK_BYTES = 32 * 1024
-_LZ4_USUAL_LEVEL = 9  # Kafka's name for the fast compressor; every other level asks for the thorough one
+_LZ4_USUAL_LEVEL = 9  # Kafka's name for the fast compressor; every other level selects the thorough one
 
 
 def deflate(codec: Codec, chunks: Iterable[Octets], level: int | None = None) -> Iterator[Octets]:
-    """The compressed form of all `chunks` together."""
+    """Compress all `chunks` together."""
     match codec:
         case Codec.NONE:
             yield from chunks

@@ -1,6 +1,7 @@
 """What a producer does with a batch before sending it: sets producer, sequence and CRC, or splits the batch in two.
 
-A batch without identity has no producer and no valid CRC yet: both are set here together, since the CRC covers them.
+A batch without identity has no producer and no valid CRC yet: both are set together here, since the CRC covers the
+producer.
 """
 
 import struct
@@ -16,7 +17,7 @@ _COUNT = struct.Struct(">i")
 
 
 def batch_count(batch: memoryview) -> int:
-    """The number of its records."""
+    """The number of records of a batch."""
     count: int = _COUNT.unpack_from(batch, COUNT_AT)[0]
     return count
 
@@ -33,9 +34,8 @@ def identify(
 
 
 def split_batch(batch: memoryview) -> tuple[memoryview, memoryview]:
-    """The records of a batch, at least two, in two batches of half as many, without identity, compressed by the same
-    codec at its default level. Slow, since records become objects; needed only when a broker finds a batch too
-    large."""
+    """Split a batch of at least two records into two of half as many, without identity, compressed by the same codec at
+    its default level. Slow, since records become objects; needed only when a broker finds a batch too large."""
     header = read_header(batch, 0)
     records = [record._replace(offset=-1) for record in iter_batch(batch, 0, header)]
     middle = len(records) // 2

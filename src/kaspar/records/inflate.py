@@ -1,13 +1,13 @@
 """Inflates the records of a compressed batch in bounded chunks, so that a compression bomb costs little memory.
 
-Compressed data is not trusted. So every library is fed a small piece at a time and asked for at most CHUNK_BYTES back,
-the inflated bytes are counted against INFLATED_BYTES_LIMIT, and every error of a library becomes a Refused. Two
-things take more than a chunk: a zstd frame may ask for a window of 128 MiB, as the highest level does, and a snappy
-block can only be inflated whole. No block grows by more than SNAPPY_MAX_RATIO; one that claims to is refused before any
-memory is allocated.
+Compressed data is not trusted. So every library gets a small piece at a time and may return at most CHUNK_BYTES, the
+inflated bytes are limited to INFLATED_BYTES_LIMIT, and every error of a library becomes a Refused. Two cases take more
+memory than a chunk: a zstd frame may request a window of 128 MiB, as the highest level does, and a snappy block can
+only be inflated whole. No block grows by more than SNAPPY_MAX_RATIO; one that claims to is refused before any memory is
+allocated.
 
-Only what Kafka's own readers can inflate completely may get into the log, so missing or extra bytes at the end of the
-compressed data are refused too. The libraries release the GIL while they inflate.
+Only batches that Kafka's own readers can inflate completely may get into the log, so missing or extra bytes at the end
+of the compressed data are refused too. The libraries release the GIL while they inflate.
 """
 
 import functools
@@ -46,11 +46,11 @@ _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
 
 
 class _BrokenError(Exception):
-    """The compressed data breaks a rule that its library does not check."""
+    """The compressed data violates a rule that its library does not check."""
 
 
 def inflate(codec: Codec, payload: Octets) -> Iterator[Octets]:
-    """The inflated bytes of `payload`, chunk by chunk. Raises Refused for bytes that do not inflate.
+    """Inflate `payload`, chunk by chunk. Raises Refused for bytes that do not inflate.
 
     The code is UNKNOWN_SERVER_ERROR, which Kafka's broker sends for them.
     """
@@ -74,7 +74,7 @@ def _inflate_none(payload: memoryview) -> Iterator[Octets]:
 
 def _inflate_gzip(payload: memoryview) -> Iterator[Octets]:
     position = 0
-    while position < len(payload) or position == 0:  # one round per gzip member: Kafka's readers take several in a row
+    while position < len(payload) or position == 0:  # one round per gzip member: Kafka's readers read several in a row
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             if position == len(payload):
@@ -88,7 +88,7 @@ def _inflate_gzip(payload: memoryview) -> Iterator[Octets]:
 
 
 def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
-    # Kafka's reader takes one frame, and only with independent blocks and no dictionary. What it could not read
+    # Kafka's reader reads one frame, and only with independent blocks and no dictionary. Data that it could not read
     # must not get into the log.
     if payload[:4] != _LZ4_MAGIC or len(payload) < 5 or payload[4] & 0b11100011 != 0b01100000:
         raise _BrokenError("it is not an lz4 frame of version 1 with independent blocks")
@@ -112,7 +112,7 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
 
 
 def _check_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
-    """Checks what the library accepts and Kafka's reader does not. Yields nothing but empty pieces, between which a
+    """Check the rules that Kafka's reader enforces and the library does not. Yields only empty pieces, between which a
     caller that is out of time may stop: a frame may have many blocks.
     """
     flags = payload[4]
@@ -132,12 +132,12 @@ def _check_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
 
 
 def is_usual_lz4(payload: memoryview) -> bool:
-    """Whether it is a frame as Kafka's and librdkafka's producers make it: blocks of 64 KiB, no size, no checksums."""
+    """Whether this is a frame as Kafka's and librdkafka's producers write it: 64 KiB blocks, no size, no checksums."""
     return payload[: len(_LZ4_USUAL_FRAME)] == _LZ4_USUAL_FRAME
 
 
 def _inflate_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
-    """The blocks of a usual frame, one by one: a sixth faster than the library's reader of frames."""
+    """Inflate the blocks of a usual frame one by one: a sixth faster than the library's reader of frames."""
     _check_lz4_header(bytes(payload[:_LZ4_USUAL_HEADER_SIZE]))
     position = _LZ4_USUAL_HEADER_SIZE
     left = len(payload) - position
@@ -170,7 +170,7 @@ def _inflate_lz4_block(block: memoryview) -> Octets:
 
 @functools.lru_cache(maxsize=8)
 def _check_lz4_header(header: bytes) -> None:
-    """Its last byte is a checksum. All valid headers are equal, so it is computed only once."""
+    """Check the header's last byte, a checksum. All valid headers are equal, so it is computed only once."""
     lz4.frame.get_frame_info(header)
 
 
@@ -185,7 +185,7 @@ def _inflate_zstd(payload: memoryview) -> Iterator[Octets]:
 
 
 def _zstd_blocks(payload: memoryview) -> Iterator[int]:
-    """The compressed size of each block of each frame. Checks the structure around them."""
+    """The compressed size of each block of each frame. Checks the structure around the blocks."""
     position = 0
     while position < len(payload):
         if len(payload) - position < 8:
@@ -214,7 +214,7 @@ def _zstd_blocks(payload: memoryview) -> Iterator[int]:
 
 
 def count_zstd_blocks(payload: memoryview, enough: int) -> int:
-    """How many blocks there are to inflate, counted up to `enough`. Each inflates to at most 128 KiB."""
+    """How many blocks have to be inflated, counted up to `enough`. Each inflates to at most 128 KiB."""
     count = 0
     try:
         for _ in itertools.islice(_zstd_blocks(payload), enough):
@@ -225,7 +225,7 @@ def count_zstd_blocks(payload: memoryview, enough: int) -> int:
 
 
 def _inflate_snappy(payload: memoryview) -> Iterator[Octets]:
-    """Blocks in the xerial framing, which Java clients send, or one block with no framing, which librdkafka sends."""
+    """Inflate blocks in the xerial framing, which Java clients send, or one unframed block, which librdkafka sends."""
     if payload[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield _inflate_snappy_block(payload)
         return

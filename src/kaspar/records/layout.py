@@ -30,9 +30,9 @@ COUNT_AT: Final = 57
 HEADER_SIZE: Final = 61
 
 LENGTH_OVERHEAD: Final = 12
-"""The base offset and the length itself, which the length does not count."""
+"""The base offset and the length field itself, which the length does not count."""
 CRC_COVERS_FROM: Final = 21
-"""The CRC covers everything behind it."""
+"""The CRC covers everything from here on."""
 
 # Attributes.
 CODEC_MASK: Final = 0x07
@@ -48,7 +48,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 
 
 def batch_size(data: Octets, start: cython.Py_ssize_t) -> cython.longlong:
-    """The size of the whole batch in bytes, as its header says."""
+    """The size of the whole batch in bytes, according to its header."""
     return read_int32(data, start + LENGTH_AT) + LENGTH_OVERHEAD
 
 

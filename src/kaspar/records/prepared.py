@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class PreparedBatch(NamedTuple):
-    """One batch that has passed every check that needs no log: ready to be given its offsets and written.
+    """One batch that has passed every check that needs no log: ready to get its offsets and to be written.
 
-    `buffer[start:end]` is the batch; the log patches offset and leader epoch in place. The rest is its header's.
+    `buffer[start:end]` is the batch; the log sets offset and leader epoch in place. The rest is from its header.
     """
 
     buffer: bytearray | memoryview

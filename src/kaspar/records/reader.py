@@ -35,8 +35,8 @@ def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[R
 
 
 def iter_visible(records: memoryview, aborted: Sequence[tuple[int, int]], start: int, until: int) -> Iterator[Record]:
-    """What a consumer sees of a fetch response from offset `start` on and below `until`: no control batches, and
-    nothing of the aborted transactions, given by producer and first offset. CRCs are checked. Raises MalformedBytes."""
+    """The records of a fetch response that a consumer sees, from offset `start` on and below `until`: without control
+    batches and aborted transactions, given by producer and first offset. CRCs are checked. Raises MalformedBytes."""
     selector = batch_selection.BatchSelector()
     selector.give(records, aborted)
     while (header := selector.select(start, until)) is not None:
@@ -47,7 +47,7 @@ def iter_visible(records: memoryview, aborted: Sequence[tuple[int, int]], start:
 
 def record_pieces(buffer: Octets, position: int, header: BatchHeader) -> Iterator[Octets]:
     """The inflated records of the batch at `position`, in pieces of whole records, so that only a small part of the
-    batch is held at a time. Raises MalformedBytes if they cannot be inflated or end within a record."""
+    batch is in memory at a time. Raises MalformedBytes if they cannot be inflated or end within a record."""
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
     if header.codec is Codec.NONE:
         yield payload
@@ -64,7 +64,7 @@ def record_pieces(buffer: Octets, position: int, header: BatchHeader) -> Iterato
             end, wanted = reading.whole_records(records)
             if end < 0:
                 raise unreadable(header.base_offset)
-            # A copy, so that nothing but what is yielded keeps a large record alive.
+            # A copy, so that only the yielded piece keeps a large record alive.
             pieces = [bytes(memoryview(records)[end:])]
             held -= end
             if end:

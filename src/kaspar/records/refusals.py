@@ -4,7 +4,7 @@ from kaspar.base.errors import ErrorCode, Refused
 
 
 class NotOneBatch(Refused):
-    """What was sent for a partition is not one whole batch of the current format."""
+    """The bytes that were sent for a partition are not one whole batch of the current format."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> None:
         super().__init__(code, message)

@@ -1,4 +1,4 @@
-"""Which batches of a fetch response a consumer sees: no control batches, nothing of aborted transactions."""
+"""Which batches of a fetch response a consumer sees: no control batches, no aborted transactions."""
 
 from kaspar.records.core import batch_selection
 

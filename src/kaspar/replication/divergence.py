@@ -1,4 +1,4 @@
-"""Where the logs of a leader and a follower part: found by comparing leader epochs, and where each ends.
+"""Finds where the logs of a leader and a follower diverge, by comparing leader epochs and their end offsets.
 
 The leader looks for it when a follower fetches (KIP-595), and the follower truncates there (KIP-101, KIP-279).
 """
@@ -10,7 +10,7 @@ from kaspar.storage import EpochEnd
 
 
 class EpochLog(Protocol):
-    """A log as far as it matters here."""
+    """The part of a log's interface that is needed here."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -22,14 +22,14 @@ class EpochLog(Protocol):
 
 
 class Diverging(NamedTuple):
-    """The largest epoch that the leader's log may have in common with the follower's, and where it ends there."""
+    """The largest epoch that the leader's log may have in common with the follower's, and its end on the leader."""
 
     epoch: int
     end_offset: int
 
 
 def diverging_epoch(log: EpochLog, last_fetched_epoch: int, fetch_offset: int) -> Diverging | None:
-    """For the leader: where a reader's log diverges, if what it read last is not what the leader has there."""
+    """On the leader: return where a reader's log diverges, if the leader lacks the record that was read last."""
     end = log.end_offset_for_epoch(last_fetched_epoch)
     if end is None or fetch_offset < log.log_start_offset:
         raise Refused(
@@ -42,8 +42,8 @@ def diverging_epoch(log: EpochLog, last_fetched_epoch: int, fetch_offset: int) -
 
 
 def truncation_offset(log: EpochLog, diverging: Diverging) -> int:
-    """For the follower: where it truncates its log to. If it has not got the epoch that the leader named, it truncates
-    to the end of the largest smaller one that it has, and the next fetch compares again (KIP-279).
+    """On the follower: the offset to which it truncates its log. If it lacks the epoch that the leader named, it
+    truncates to the end of the largest smaller one that it has, and the next fetch compares again (KIP-279).
     """
     end = log.log_end_offset
     mine = log.end_offset_for_epoch(diverging.epoch)

@@ -1,5 +1,5 @@
-"""A follower's side of an incremental fetch session (KIP-227), as Kafka's FetchSessionHandler: the leader remembers
-what is fetched, so that a request names only what has changed.
+"""A follower's side of an incremental fetch session (KIP-227), like Kafka's FetchSessionHandler: the leader remembers
+which partitions are fetched, so that a request contains only the changes.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ENDED_SESSION: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-"""Errors of a session that another one has not: the next request can be sent at once."""
+"""Errors of a session that a new session does not have: the next request can be sent at once."""
 
 
 class SessionRequest(NamedTuple):
@@ -39,12 +39,12 @@ class FollowerFetchSession:
 
     @property
     def asked(self) -> Mapping[PartitionKey, Position]:
-        """All that the last request fetches, named in it or not."""
+        """All partitions that the last request fetches, whether it named them or not."""
         return self._asked
 
     def request(self, changes: Mapping[PartitionKey, Position | None]) -> SessionRequest:
-        """What the next request says, so that it fetches what the last one did, with these changes. None: it is not
-        fetched now.
+        """Build the next request, which fetches the same partitions as the last one, with these changes. None as a
+        position means that the partition is not fetched now.
         """
         asked = self._asked
         named = {key: at for key, at in changes.items() if at is not None and asked.get(key) != at}
@@ -57,11 +57,11 @@ class FollowerFetchSession:
         return SessionRequest(self._session_id, self._epoch, named, forgotten)
 
     def responded(self, error_code: int, session_id: int) -> None:
-        """What the response says of the session."""
+        """Update the session from a response."""
         if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.reset()
         elif error_code != ErrorCode.NONE:
-            self._epoch = INITIAL_EPOCH  # the next request also closes the session that there may be
+            self._epoch = INITIAL_EPOCH  # the next request also closes the session, if there is one
         elif session_id == NO_SESSION:
             self.reset()
         else:
@@ -69,6 +69,6 @@ class FollowerFetchSession:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
 
     def reset(self) -> None:
-        """Start over, without a session: its connection is lost, or the leader has closed it."""
+        """Start over without a session: its connection is lost, or the leader has closed it."""
         self._session_id = NO_SESSION
         self._epoch = INITIAL_EPOCH

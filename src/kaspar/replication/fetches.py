@@ -1,12 +1,12 @@
 """The partitions that a follower copies from one leader, as a pure core: what to fetch next, and what a response means.
 
-It has the role of Kafka's AbstractFetcherThread. Rules:
-- A follower asks for what comes after its log's end, and names the leader epoch of its last record. If the leader's log
-  says something else there, it responds with the largest epoch that both may have, and where that ends on its side
+It corresponds to Kafka's AbstractFetcherThread. Rules:
+- A follower requests the records after its log's end, and sends the leader epoch of its last record. If the leader's
+  log has another epoch there, it responds with the largest epoch that both may have, and its end offset on the leader
   (KIP-595). The follower truncates to where the logs agree (KIP-101, KIP-279), never to its high watermark.
 - A log with records but without epochs, which cannot be compared, is truncated to its high watermark, as in Kafka.
 - A response counts only if the partition is still followed in the same leader epoch and from the same offset.
-- A partition that failed is asked for again later; after FENCED_LEADER_EPOCH only in a new leader epoch.
+- A partition that failed is fetched again later; after FENCED_LEADER_EPOCH only in a new leader epoch.
 """
 
 import uuid
@@ -19,15 +19,14 @@ from kaspar.base.ids import NO_EPOCH, TopicPartition
 from kaspar.replication.divergence import Diverging, EpochLog, truncation_offset
 
 FIRST_DELAY_MS: Final = 20
-"""After the first failure of a partition. It doubles with each further one, up to `replica.fetch.backoff.ms`: most
-often the leader only has to learn that it leads.
-"""
+"""The delay after the first failure of a partition. It doubles with each further one, up to `replica.fetch.backoff.ms`.
+Most often the leader only has to learn that it leads."""
 
 PartitionKey = tuple[uuid.UUID, int]
 
 
 class Position(NamedTuple):
-    """From where a partition is fetched, as a request says it."""
+    """The position from which a partition is fetched, as in a request."""
 
     fetch_offset: int
     leader_epoch: int
@@ -36,12 +35,12 @@ class Position(NamedTuple):
 
 
 class Verdict(Enum):
-    """What is to be done about a partition's part of a response."""
+    """How to handle a partition's part of a response."""
 
     APPEND = "append"
     TRUNCATE = "truncate"
     LOOK_UP = "look up"
-    """The offset is not in the leader's log: ask where that starts and ends."""
+    """The offset is not in the leader's log: request the start and end offsets of that log."""
     DELAY = "delay"
     FAIL = "fail"
     IGNORE = "ignore"
@@ -49,7 +48,7 @@ class Verdict(Enum):
 
 
 class PartitionFetch:
-    """One partition that is copied. `truncate_to`, `must_look_up` and `must_sync` come before the next fetch."""
+    """One partition that is copied. `truncate_to`, `must_look_up` and `must_sync` are handled before the next fetch."""
 
     __slots__ = (
         "_failures",
@@ -83,13 +82,13 @@ class PartitionFetch:
         self.truncate_to = high_watermark if has_records and log.latest_epoch == NO_EPOCH else None
         self.must_look_up = False
         self.must_sync = False
-        """`flush.messages=1`: the next fetch says that this log has its records, so they have to be synced."""
+        """`flush.messages=1`: the next fetch tells the leader that the log has these records, so sync them first."""
         self.not_before_ms = 0
         self.has_failed = False
         self.is_caught_up = False
-        """Whether it had everything that was committed when the leader last responded: then it is not throttled."""
+        """Whether it had all committed records at the leader's last response; if so, it is not throttled."""
         self.lag = 0
-        """How many committed records it lacked then."""
+        """How many committed records it lacked at that time."""
         self._failures = 0
 
     @property
@@ -106,7 +105,7 @@ class PartitionFetch:
         return not (self.has_failed or is_waiting or self.not_before_ms > now_ms)
 
     def judge(self, asked: Position, error_code: int, diverging: Diverging | None) -> Verdict:
-        """What a response to a fetch from `asked` means now."""
+        """Decide how to handle a response to a fetch from `asked`."""
         if asked[:3] != self.position[:3] or not self.is_due(self.not_before_ms):
             return Verdict.IGNORE
         match error_code:
@@ -133,10 +132,11 @@ class PartitionFetch:
         self.must_look_up = False
 
     def looked_up(self, leader_start_offset: int, leader_end_offset: int) -> int | None:
-        """Where the leader's log starts and ends. Returns where this log must start anew, empty; None if it need not.
+        """Apply the start and end offsets of the leader's log. Returns the offset at which this log must start over,
+        empty; None if it need not.
 
         Kafka's fetchOffsetAndTruncate: a log that ends beyond the leader's, after an unclean election, is truncated to
-        the leader's end. One that ends before the leader's start starts anew there.
+        the leader's end. One that ends before the leader's start starts over there.
         """
         self.must_look_up = False
         end = self.log.log_end_offset
@@ -154,16 +154,16 @@ IsThrottled = Callable[[PartitionFetch], bool]
 
 
 class LeaderFetches:
-    """The partitions of one fetcher. Most of them are settled: they have caught up, and are fetched from where they
-    were fetched before. A turn looks only at the others, so that thousands of idle ones cost nothing: at those that
-    were added or in the last response, and at those that wait for something.
+    """The partitions of one fetcher. Most of them are settled: they have caught up, and are fetched from the same
+    position as before. To make thousands of idle partitions cost nothing, a turn only checks the others: those that
+    were added or in the last response, and those that wait for something.
     """
 
     def __init__(self) -> None:
         self._partitions: dict[PartitionKey, PartitionFetch] = {}
         self._unsettled: dict[PartitionKey, PartitionFetch] = {}
         self._removed: set[PartitionKey] = set()
-        """Since the last `changes`."""
+        """Partitions removed since the last call of `changes`."""
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -184,20 +184,20 @@ class LeaderFetches:
         return self._partitions.get(key)
 
     def responded(self, key: PartitionKey) -> PartitionFetch | None:
-        """The partition if it is still copied. It is about to change by a response."""
+        """Return the partition if it is still copied, and mark it as unsettled, since the response will change it."""
         fetch = self._partitions.get(key)
         if fetch is not None:
             self._unsettled[key] = fetch
         return fetch
 
     def has_due(self, now_ms: int, is_throttled: IsThrottled) -> bool:
-        """Whether any is to be fetched now."""
+        """Whether any partition is to be fetched now."""
         if len(self._unsettled) < len(self._partitions):
             return True
         return any(_is_fetched(fetch, now_ms, is_throttled) for fetch in self._unsettled.values())
 
     def changes(self, now_ms: int, is_throttled: IsThrottled) -> dict[PartitionKey, Position | None]:
-        """From where those are to be fetched now that may have changed since the last call; None: they are not."""
+        """The positions of partitions that may have changed since the last call; None if one is not fetched now."""
         found: dict[PartitionKey, Position | None] = dict.fromkeys(self._removed)
         self._removed.clear()
         for key, fetch in tuple(self._unsettled.items()):
@@ -208,7 +208,7 @@ class LeaderFetches:
         return found
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """When the next one that is delayed will be due; None if none is."""
+        """When the next delayed partition will be due; None if there is none."""
         waiting = [
             fetch.not_before_ms
             for fetch in self._unsettled.values()
@@ -230,5 +230,5 @@ class LeaderFetches:
 
 
 def _is_fetched(fetch: PartitionFetch, now_ms: int, is_throttled: IsThrottled) -> bool:
-    """A throttled one is left out unless it has caught up (KIP-73)."""
+    """Whether to fetch a partition now. A throttled one is left out unless it has caught up (KIP-73)."""
     return fetch.is_due(now_ms) and (fetch.is_caught_up or not is_throttled(fetch))

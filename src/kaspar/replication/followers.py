@@ -1,7 +1,7 @@
 """What the leader of a partition knows of each follower, from its fetches (Kafka's Replica and ReplicaState).
 
 A follower that fetches from an offset has everything before it. It is caught up when it has fetched everything that the
-leader had: when it asks for the leader's end, or for what was the leader's end at its previous fetch.
+leader had: when it fetches from the leader's end, or from what was the leader's end at its previous fetch.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ NO_BROKER_EPOCH = -1
 
 
 class ClusterView(Protocol):
-    """What a leader has to know about the other brokers."""
+    """What a leader needs to know about the other brokers."""
 
     @property
     def replica_lag_time_max_ms(self) -> int: ...
 
     def eligible_epoch(self, broker_id: BrokerId) -> int | None:
-        """The epoch of a broker that may join in-sync replicas. None if it is down, fenced or shutting down."""
+        """The epoch of a broker that may join the in-sync replicas. None if it is down, fenced or shutting down."""
         ...
 
 
@@ -34,16 +34,16 @@ class NoOtherBrokers:
 
 @dataclass(slots=True)
 class Follower:
-    """All times are of the steady clock."""
+    """The state of one follower. All times are of the steady clock."""
 
     log_end_offset: Offset = NO_OFFSET
     log_start_offset: Offset = NO_OFFSET
     last_caught_up_ms: int | None = None
-    """None: not under this leader."""
+    """None if it has not caught up under this leader."""
     last_fetch_ms: int | None = None
     last_fetch_leader_end_offset: Offset = NO_OFFSET
     broker_epoch: int = NO_BROKER_EPOCH
-    """Of its last fetch (KIP-903)."""
+    """The broker epoch of its last fetch (KIP-903)."""
 
     def fetched(
         self, offset: Offset, *, log_start_offset: Offset, leader_end_offset: Offset, broker_epoch: int, now_ms: int
@@ -64,7 +64,7 @@ class Follower:
         )
 
     def is_eligible(self, registered_epoch: int | None) -> bool:
-        """Whether it may join the in-sync replicas: what it has fetched must be of the broker that is up now, not of
-        one before its restart, which may have had more (KIP-903).
+        """Whether it may join the in-sync replicas: its last fetch must be from the broker process that is up now,
+        since its log may have had more records before a restart (KIP-903).
         """
         return registered_epoch is not None and self.broker_epoch in (registered_epoch, NO_BROKER_EPOCH)

@@ -1,7 +1,7 @@
-"""Changes of the in-sync replicas that a leader has asked the controller for (KIP-497).
+"""Changes of the in-sync replicas that a leader has requested from the controller (KIP-497).
 
-At most one is under way per partition. Until its outcome is known, whoever may be in sync counts as in sync for the
-high watermark: the committed replicas and those asked for, which together are the maximal in-sync replicas.
+At most one is pending per partition. Until its outcome is known, every replica that may be in sync counts as in sync
+for the high watermark: the committed replicas and the requested one, together called the maximal in-sync replicas.
 """
 
 from dataclasses import dataclass
@@ -14,28 +14,28 @@ from kaspar.base.ids import BrokerId, LeaderEpoch
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IsrProposal:
-    """What a leader asks for, and the state of the partition that this is based on. Compared by identity: the outcome
-    of an earlier proposal says nothing about a later one that asks for the same.
+    """The change that a leader requests, and the state of the partition that it is based on. Compared by identity: the
+    outcome of an earlier proposal says nothing about a later one with the same contents.
     """
 
     leader_epoch: LeaderEpoch
     partition_epoch: int
     isr: tuple[BrokerId, ...]
     broker_epochs: tuple[int, ...]
-    """Of each replica in `isr`, as it fetched; -1 if it has not fetched from this leader yet (KIP-903)."""
+    """The broker epoch of each replica in `isr`, from its fetches; -1 if it has not fetched here yet (KIP-903)."""
     added: BrokerId | None = None
-    """None: replicas leave."""
+    """None if replicas are removed."""
 
 
 class AfterRefusal(Enum):
-    """What a leader does about a proposal that the controller refused, as Kafka's Partition does."""
+    """How a leader reacts to a proposal that the controller refused, like Kafka's Partition."""
 
     REVERT = "revert"
-    """It is certain that nothing was changed, nor will be: the last committed state holds."""
+    """Nothing was changed, nor will be: the last committed state is valid."""
     WAIT = "wait"
-    """The partition has changed in a way that this leader does not know yet: the image will say how."""
+    """The partition has changed in a way that this leader does not know yet: wait for the image."""
     RETRY = "retry"
-    """The outcome is unknown, or the controller is away: ask again."""
+    """The outcome is unknown, or the controller is unavailable: send the proposal again."""
 
 
 _REVERTED: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})

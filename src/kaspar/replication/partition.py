@@ -4,7 +4,7 @@ Owned by the event loop's thread. It does not know how its waiters wait: it noti
 be read, and a produce that its offset is committed. Consumers wait for records to be committed, followers for records
 to be appended.
 
-While a thread truncates the log of a follower, nobody else may change the log, nor read it on the loop.
+While a thread truncates the log of a follower, no other thread may change the log, and the event loop must not read it.
 """
 
 import heapq
@@ -22,23 +22,23 @@ from kaspar.replication.in_sync import AfterRefusal, IsrProposal
 from kaspar.replication.state import START, FollowerFetch, Leadership, PartitionState, Role
 from kaspar.storage import Appended, FetchedBatches, Log, PreparedBatch
 
-_LEADER = Role.LEADER  # looking up an enum member takes as long as a call, and appending is the hot path
+_LEADER = Role.LEADER  # an enum member lookup takes as long as a call, and appending is the hot path
 
 
 class FetchWaiter(Protocol):
     def readable(self, partition: "Partition", size: int) -> None:
-        """`size` more bytes of a partition that this fetch asked for can be read, some of them perhaps in a transaction
+        """`size` more bytes of a partition that this fetch requested can be read; some of them may be in a transaction
         that is still open.
         """
         ...
 
     def read_again(self, partition: "Partition") -> None:
-        """Something other than the number of bytes has changed: the partition has to be read again."""
+        """Read the partition again, because something other than the number of readable bytes has changed."""
         ...
 
 
 class ProposeIsr(Protocol):
-    """Submits a proposal to the controller; a refusal comes back as `isr_refused`, and the image shows the change."""
+    """Submits a proposal to the controller; a refusal is passed to `isr_refused`, and the image shows a change."""
 
     def __call__(self, partition: "Partition", proposal: IsrProposal) -> None: ...
 
@@ -74,19 +74,19 @@ class Partition:
         propose: ProposeIsr = _nobody_to_ask,
         high_watermark: int = START,
     ) -> None:
-        """`high_watermark` is the one that was last known: of a leader with followers it is where it begins."""
+        """`high_watermark` is the last known one, which a leader with followers starts from."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
         known = Offset(max(log.log_start_offset, min(high_watermark, log.log_end_offset)))
-        log.producers.high_watermark_moved(known)  # transactions whose markers are committed hold nothing back
+        log.producers.high_watermark_moved(known)  # forgets transactions with a committed marker
         self.state = PartitionState(broker_id, cluster or NoOtherBrokers(), known, log.config.min_insync_replicas)
         self.fetch_waiters: set[FetchWaiter] = set()
-        """Consumers' fetches."""
+        """Waiting fetches of consumers."""
         self.replica_waiters: set[FetchWaiter] = set()
-        """Followers' fetches."""
+        """Waiting fetches of followers."""
         self.low_watermark_waiters: set[Callable[[], None]] = set()
-        """Deletions of records, which wait for all live replicas to begin where the leader does."""
+        """DeleteRecords requests, which wait until the logs of all live replicas begin where the leader's does."""
         self._propose = propose
         self._steady_ms = log.directory.steady_ms
         self._commit_waiters: list[tuple[Offset, int, Callable[[], None]]] = []
@@ -99,17 +99,17 @@ class Partition:
 
     @property
     def low_watermark(self) -> Offset:
-        """Where the logs of all live replicas begin, of a partition that this broker leads."""
+        """The smallest log start offset of all live replicas, for a partition that this broker leads."""
         return self.state.low_watermark(Offset(self.log.log_start_offset))
 
     @property
     def last_stable_offset(self) -> Offset:
-        """What a read_committed reader may see: committed, and before the first open transaction."""
+        """The offset below which a read_committed reader may read: committed, and before the first open transaction."""
         return self.log.last_stable_offset(self.state.high_watermark)
 
     @property
     def offline(self) -> bool:
-        """Whether its log directory has failed."""
+        """Whether the log directory has failed."""
         return self.log.directory.offline is not None
 
     @property
@@ -118,14 +118,14 @@ class Partition:
         return self.state.role is not Role.NONE and not self.log.truncating
 
     def may_change(self, log: Log) -> bool:
-        """The same of a log that was this partition's some time ago: it may have been deleted or truncated meanwhile,
-        or have been moved to another directory, and a thread is renaming its folder.
+        """Whether the event loop may change a log that was this partition's earlier. It may have been deleted or
+        truncated since, or moved to another directory while a thread renames its folder.
         """
         return log is self.log and self.is_changeable
 
     @property
     def syncs_before_commit(self) -> bool:
-        """`flush.messages=1`: a record is committed only when it is synced. One sync covers all records before it."""
+        """`flush.messages=1`: a record is committed only after it is synced. One sync covers all records before it."""
         return self.log.config.flush_messages == 1
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -134,12 +134,12 @@ class Partition:
         self.recheck()
 
     def log_moved(self, log: Log) -> None:
-        """Another log, with the same records in another directory, has taken the place of this partition's log."""
+        """Use a log with the same records in another directory, which has replaced this partition's log."""
         self.log = log
         self._steady_ms = log.directory.steady_ms
 
     def lead_or_follow(self, leadership: Leadership) -> None:
-        """Apply what the controller decided. No fetcher may append to the log any more if the leader epoch is newer."""
+        """Apply what the controller decided. For a newer leader epoch the caller has stopped fetching into the log."""
         if self.offline:
             return
         log = self.log
@@ -184,7 +184,7 @@ class Partition:
         transaction_version: int,
         now_ms: int,
     ) -> Appended:
-        """End a producer's transaction here, with the guarantees of acks=all."""
+        """Write the marker that ends a producer's transaction here, with the guarantees of acks=all."""
         state, log = self.state, self.log
         if state.role is not _LEADER:
             raise self.why_not_leader()
@@ -204,7 +204,7 @@ class Partition:
         self, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, now_ms: int
     ) -> Appended | None:
         """Fence the older epochs of a producer within its transaction, with the guarantees of acks=all. None if the log
-        has that already.
+        already has the fence.
         """
         state, log = self.state, self.log
         if state.role is not _LEADER:
@@ -231,33 +231,33 @@ class Partition:
             self._appended(size)
 
     def append_as_follower(self, fetched: FetchedBatches, *, now_ms: int) -> None:
-        """What the leader sent, checked by `Log.check_fetched`."""
+        """Append batches that the leader sent, after `Log.check_fetched`."""
         if fetched.batches:
             self.log.append_fetched(fetched, now_ms=now_ms)
             self._uncommitted_bytes += fetched.size
 
     def follow_leader(self, high_watermark: int, log_start_offset: int) -> None:
-        """The leader's response has said where its high watermark and its log's start are."""
+        """Apply the high watermark and the log start offset from the leader's response."""
         if self.state.follow_high_watermark(Offset(high_watermark), Offset(self.log.log_end_offset)):
             self._committed()
-        # Segments that hold nothing else are dropped by the next check of retention.
+        # Segments below the log start offset are deleted by the next check of retention.
         self.log.move_log_start_offset(min(log_start_offset, self.state.high_watermark))
 
     def truncated(self) -> None:
-        """The log of this follower was truncated."""
+        """Update the state after the log of this follower was truncated."""
         self._uncommitted_bytes = 0
         self.state.truncated(Offset(self.log.log_end_offset), Offset(self.log.log_start_offset))
 
     def durable_up_to(self, offset: Offset) -> None:
-        """The leader's log is as durable as its settings require, up to `offset`: commit, and notify the waiters."""
+        """Commit records and notify the waiters: the leader's log is as durable as required, up to `offset`."""
         if self.state.role is Role.LEADER and self.state.local_end_moved(offset):
             self._committed()
 
     # -- followers and in-sync replicas ------------------------------------------------------------------------------
 
     def follower_fetched(self, follower: BrokerId, broker_epoch: int, offset: int, log_start_offset: int) -> None:
-        """A follower asks for records from `offset` on. Raises Refused if it is not in the log, or if it is the fetch
-        of a broker that has restarted since.
+        """Handle a follower's fetch of records from `offset` on. Raises Refused if the offset is not in the log, or if
+        the broker has restarted since it sent the fetch.
         """
         log, state = self.log, self.state
         end = log.log_end_offset
@@ -277,7 +277,7 @@ class Partition:
         self._notify_low_watermark()
 
     def maybe_shrink_isr(self) -> None:
-        """To be called now and then: followers that have fallen behind leave the in-sync replicas."""
+        """Propose to remove followers that have fallen behind from the in-sync replicas. Called periodically."""
         proposal = self.state.maybe_shrink(Offset(self.log.log_end_offset), self._steady_ms())
         if proposal is not None:
             self._propose(self, proposal)
@@ -289,7 +289,7 @@ class Partition:
         return decided
 
     def recheck(self) -> None:
-        """Other brokers or settings have changed, and with them perhaps what is committed."""
+        """Update the high watermark after a change of other brokers or of settings."""
         if self.state.recheck():
             self._committed()
         self._notify_low_watermark()
@@ -301,7 +301,7 @@ class Partition:
             waiter.readable(self, size)
 
     def _committed(self) -> None:
-        # Before the waiters are notified: they may append at once, which notifies readers within this call.
+        # Reset before the waiters are notified: they may append at once, which notifies readers within this call.
         size, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self.log.producers.decided:
             self.log.producers.high_watermark_moved(self.state.high_watermark)
@@ -311,7 +311,7 @@ class Partition:
             for waiter in tuple(self.fetch_waiters):
                 if size:
                     waiter.readable(self, size)
-                else:  # what it has committed was not appended by this leader
+                else:  # the committed records were not appended by this leader
                     waiter.read_again(self)
 
     def _notify_committed(self) -> None:
@@ -324,11 +324,11 @@ class Partition:
             look_again()
 
     def when_committed(self, end_offset: Offset, callback: Callable[[], None]) -> None:
-        """Call back once everything before `end_offset` is committed. The caller keeps its own time limit."""
+        """Call `callback` once everything before `end_offset` is committed. The caller handles its own timeout."""
         heapq.heappush(self._commit_waiters, (end_offset, next(self._commit_order), callback))
 
     def wake_all(self) -> None:
-        """Something other than new data has changed (leadership, deletion): every waiter must look again."""
+        """Have every waiter check again, because something other than new data has changed (leadership, deletion)."""
         for waiter in (*self.fetch_waiters, *self.replica_waiters):
             waiter.read_again(self)
         self._notify_low_watermark()
@@ -339,12 +339,12 @@ class Partition:
                 callback()
 
     def why_not_leader(self) -> Refused:
-        """Why a record that waits to be committed will not be."""
+        """The reason why a record that waits to be committed will not be."""
         if self.offline:
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory went offline")
         return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker no longer leads the partition")
 
     def retire(self) -> None:
-        """The partition leaves this broker, or this broker may be fenced: release all waiters."""
+        """Release all waiters: the partition leaves this broker, or this broker may be fenced."""
         self.state.resign()
         self.wake_all()

@@ -1,6 +1,6 @@
-"""The rate of replication traffic that is throttled, and its limit (KIP-73): Kafka's ReplicationQuotaManager.
+"""The rate of throttled replication traffic, and its limit (KIP-73): Kafka's ReplicationQuotaManager.
 
-The rate is that of the last `replication.quota.window.num` windows, the current one included, as SimpleRate measures.
+The rate is measured over the last `replication.quota.window.num` windows, including the current one, as in SimpleRate.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ class ReplicationQuota:
         self.window_ms = 1000
         self.window_count = 11
         self._windows: deque[tuple[int, int]] = deque()
-        """When each began, and the bytes in it."""
+        """The start of each window, and the bytes in it."""
 
     def record(self, size: int, now_ms: int) -> None:
         self._expire(now_ms)
@@ -43,5 +43,5 @@ class ReplicationQuota:
 
 
 def is_listed(throttled_replicas: Collection[str], partition: int, broker_id: int) -> bool:
-    """Whether a topic's `*.replication.throttled.replicas` has the replica of this broker."""
+    """Whether a topic's `*.replication.throttled.replicas` contains the replica of this broker."""
     return ALL_REPLICAS in throttled_replicas or f"{partition}:{broker_id}" in throttled_replicas

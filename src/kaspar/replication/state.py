@@ -2,9 +2,9 @@
 
 Rules:
 - The high watermark is the smallest end offset among the maximal in-sync replicas (KIP-497) and those about to join
-  them. It never goes back under one leader epoch, and does not advance while fewer than `min.insync.replicas` are in
+  them. It never decreases within one leader epoch, and does not advance while fewer than `min.insync.replicas` are in
   sync (KIP-966).
-- The leader's own end counts only as far as its log is durable as its settings require (`flush.messages=1`: synced).
+- The leader's own end counts only as far as its log is as durable as its settings require (`flush.messages=1`: synced).
 - Within one leader epoch there is one leader; an older epoch never replaces a newer one.
 - A follower joins the in-sync replicas once it has everything that is committed and everything that the leader had when
   its epoch began. It leaves when it has not caught up for `replica.lag.time.max.ms`.
@@ -37,12 +37,12 @@ class Leadership:
     replicas: tuple[BrokerId, ...]
     in_sync_replicas: tuple[BrokerId, ...]
     adding_replicas: tuple[BrokerId, ...] = ()
-    """Those of the replicas that a reassignment adds (KIP-455)."""
+    """The replicas that a reassignment adds (KIP-455)."""
     is_reassigning: bool = False
 
 
 class FollowerFetch(NamedTuple):
-    """A follower has everything before `offset`, and asks for more."""
+    """A fetch by a follower, which has everything before `offset`."""
 
     follower: BrokerId
     broker_epoch: int
@@ -66,20 +66,20 @@ class PartitionState:
     leadership: Leadership = NO_LEADERSHIP
     role: Role = Role.NONE
     commits_alone: bool = False
-    """Whether this broker leads and has the only replica: then everything that it has is committed."""
+    """Whether this broker leads and has the only replica: then all its records are committed."""
     leader_epoch_start_offset: Offset = NO_OFFSET
-    """Where the log ended when this broker became leader; -1 if it does not lead."""
+    """The end of the log when this broker became leader; -1 if it does not lead."""
     pending: IsrProposal | None = None
     _local_end: Offset = START
     _followers: dict[BrokerId, Follower] = field(default_factory=dict)
     _now_ms: int = 0
-    """When something last happened here. A replica about to join may hold the high watermark a little longer by it."""
+    """Time of the last event. It may let a replica about to join hold back the high watermark a little longer."""
 
     # -- what the controller decides ---------------------------------------------------------------------------------
 
     def decide_role(self, leadership: Leadership, *, log_end_offset: Offset, durable_end: Offset, now_ms: int) -> bool:
         """Apply what the controller decided; returns whether a leader epoch began here. An older decision changes
-        nothing. With fewer in-sync replicas the high watermark may move: the caller checks.
+        nothing. With fewer in-sync replicas the high watermark may move: the caller checks that.
         """
         current = self.leadership
         epochs = (leadership.leader_epoch, leadership.partition_epoch)
@@ -106,7 +106,9 @@ class PartitionState:
         return begins
 
     def _know_followers(self) -> None:
-        """Those in sync count as caught up when the epoch begins, as in Kafka's Replica.resetReplicaState."""
+        """Update the followers. Those in sync count as caught up when the epoch begins, as in Kafka's
+        Replica.resetReplicaState.
+        """
         leadership, known = self.leadership, self._followers
         self._followers = {
             replica: known.get(replica)
@@ -116,8 +118,8 @@ class PartitionState:
         }
 
     def resign(self) -> None:
-        """This broker no longer leads or follows the partition: it was deleted, its directory failed, or it may be
-        fenced. The decision that made it leader or follower can be applied again.
+        """Stop leading or following the partition: it was deleted, its directory failed, or this broker may be fenced.
+        The decision that made it leader or follower can be applied again.
         """
         self.role = Role.NONE
         self.commits_alone = False
@@ -127,7 +129,7 @@ class PartitionState:
     # -- the high watermark ------------------------------------------------------------------------------------------
 
     def local_end_moved(self, durable_end: Offset) -> bool:
-        """The leader's own log is durable up to `durable_end`; returns whether the high watermark moved."""
+        """Apply that the leader's own log is durable up to `durable_end`; returns whether the high watermark moved."""
         self._local_end = durable_end
         if self.commits_alone:
             if durable_end > self.high_watermark:
@@ -137,8 +139,8 @@ class PartitionState:
         return self._advance()
 
     def follow_high_watermark(self, leaders: Offset, log_end_offset: Offset) -> bool:
-        """A follower has learned the leader's high watermark; returns whether its own moved. It never goes back: what
-        an earlier leader had committed is committed.
+        """Apply the leader's high watermark on a follower; returns whether its own moved. It never decreases, because
+        records that an earlier leader had committed stay committed.
         """
         known = min(leaders, log_end_offset)
         if self.role is not Role.FOLLOWER or known <= self.high_watermark:
@@ -147,7 +149,9 @@ class PartitionState:
         return True
 
     def truncated(self, end: Offset, log_start_offset: Offset = START) -> None:
-        """The log ends at `end`. If it starts anew further on, the leader had committed and deleted what was before."""
+        """Apply a truncation to `end`. If the log starts over above the high watermark, the leader had committed and
+        deleted the records before.
+        """
         self._local_end = min(self._local_end, end)
         self.high_watermark = max(min(self.high_watermark, end), log_start_offset)
 
@@ -167,7 +171,9 @@ class PartitionState:
         return True
 
     def _is_about_to_join(self, broker_id: BrokerId, follower: Follower) -> bool:
-        """A follower that keeps up waits for the high watermark to stand still: so it stands still for it."""
+        """Whether a follower that keeps up is about to join. The high watermark waits for it: otherwise the follower,
+        always a little behind, might never reach it.
+        """
         max_lag_ms = self.cluster.replica_lag_time_max_ms
         return follower.is_caught_up(self._local_end, self._now_ms, max_lag_ms) and follower.is_eligible(
             self.cluster.eligible_epoch(broker_id)
@@ -179,7 +185,7 @@ class PartitionState:
         return self.high_watermark < self.leader_epoch_start_offset
 
     def low_watermark(self, log_start_offset: Offset) -> Offset:
-        """Where the logs of the leader and of all followers that are up begin: Kafka's lowWatermarkIfLeader."""
+        """The smallest log start offset of the leader and all followers that are up: Kafka's lowWatermarkIfLeader."""
         starts = (
             follower.log_start_offset
             for broker_id, follower in self._followers.items()
@@ -191,12 +197,13 @@ class PartitionState:
 
     @property
     def followers(self) -> Mapping[BrokerId, Follower]:
-        """Of a partition that this broker leads."""
+        """The followers of a partition that this broker leads."""
         return self._followers
 
     def follower_fetched(self, fetch: FollowerFetch) -> bool:
-        """Returns whether the high watermark moved. A fetch of a follower before its restart is refused: it may have
-        had more than it has now (KIP-903). The caller has checked that the offset is in the leader's log.
+        """Apply a fetch; returns whether the high watermark moved. Refuses a fetch that the follower sent before a
+        restart, because its log may have had more records then (KIP-903). The caller has checked that the offset is in
+        the log.
         """
         registered = self.cluster.eligible_epoch(fetch.follower)
         if fetch.broker_epoch != NO_BROKER_EPOCH and registered is not None and registered > fetch.broker_epoch:
@@ -219,19 +226,19 @@ class PartitionState:
 
     @property
     def maximal_isr(self) -> tuple[BrokerId, ...]:
-        """All that may be in sync: committed, or asked for (KIP-497)."""
+        """All replicas that may be in sync: committed, or requested (KIP-497)."""
         in_sync = self.leadership.in_sync_replicas
         added = None if self.pending is None else self.pending.added
         return in_sync if added is None or added in in_sync else (*in_sync, added)
 
     @property
     def effective_min_isr(self) -> int:
-        """A partition with fewer replicas than `min.insync.replicas` needs all of them in sync."""
+        """The required number of in-sync replicas: `min.insync.replicas`, or all if there are fewer replicas."""
         return min(self.min_insync_replicas, len(self.leadership.replicas))
 
     def maybe_expand(self, candidate: BrokerId) -> IsrProposal | None:
-        """A proposal for a follower that has just fetched, if it is in sync and not counted as such. It is pending from
-        now on, and the caller submits it.
+        """Propose to add a follower that has just fetched, if it is in sync but not in the in-sync replicas. The
+        proposal is pending from now on, and the caller submits it.
         """
         if self.role is not Role.LEADER or self.pending is not None or candidate in self.leadership.in_sync_replicas:
             return None
@@ -245,7 +252,7 @@ class PartitionState:
         return self._propose((*self.leadership.in_sync_replicas, candidate), candidate)
 
     def maybe_shrink(self, log_end_offset: Offset, now_ms: int) -> IsrProposal | None:
-        """As `maybe_expand`, without the followers that have fallen behind."""
+        """Propose to remove the followers that have fallen behind. Works like `maybe_expand`."""
         if self.role is not Role.LEADER:
             return None
         self._now_ms = now_ms
@@ -267,7 +274,7 @@ class PartitionState:
         return self.pending
 
     def isr_refused(self, proposal: IsrProposal, code: ErrorCode) -> AfterRefusal:
-        """The controller has refused a proposal. The high watermark may move: the caller calls `recheck`."""
+        """Handle a proposal that the controller refused. The high watermark may move: the caller calls `recheck`."""
         if self.pending is not proposal:
             return AfterRefusal.WAIT
         decided = after_refusal(code)
@@ -276,7 +283,7 @@ class PartitionState:
         return decided
 
     def recheck(self) -> bool:
-        """Whether the high watermark moves because of something else: another broker went down, settings changed."""
+        """Recompute the high watermark after other brokers or settings changed; returns whether it moved."""
         return self._advance()
 
     # -- checks of requests ------------------------------------------------------------------------------------------
@@ -300,18 +307,18 @@ class PartitionState:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead the partition")
 
     def check_replica(self) -> None:
-        """Before a read that a follower may serve too (KIP-392)."""
+        """Check before a read that a follower may serve too (KIP-392)."""
         if self.role is Role.NONE:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker neither leads nor follows the partition")
 
     def check_follower(self, replica_id: int, *, knows_epoch: bool) -> None:
-        """Before a fetch by a follower. One that knows our epoch may know of a newer assignment than we do."""
+        """Check a fetch by a follower. One that knows our epoch may know of a newer assignment than we do."""
         if replica_id == self.broker_id or replica_id not in self.leadership.replicas:
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise Refused(code, f"broker {replica_id} does not follow this partition")
 
     def check_in_sync(self) -> None:
-        """Before an acks=all append: are there enough in-sync replicas for `min.insync.replicas`?"""
+        """Check before an acks=all append that there are enough in-sync replicas for `min.insync.replicas`."""
         in_sync, wanted = len(self.leadership.in_sync_replicas), self.effective_min_isr
         if in_sync < wanted:
             raise Refused(
@@ -319,7 +326,7 @@ class PartitionState:
             )
 
     def check_in_sync_after_append(self) -> None:
-        """When an acks=all append is committed: are there still enough?"""
+        """Check, when an acks=all append is committed, that there are still enough in-sync replicas."""
         in_sync, wanted = len(self.maximal_isr), self.effective_min_isr
         if in_sync < wanted:
             raise Refused(

@@ -1,9 +1,9 @@
 """The log on disk. There is no asyncio here: methods that may block say so, and the broker calls them from a thread.
 
-- `LogManager`: all logs of a broker. `Log`: one partition's; it has a `LocalLog` for the files, and a `DerivedState`
-  for what the records say about leader epochs and producers.
+- `LogManager`: all logs of a broker. `Log`: the log of one partition; it has a `LocalLog` for the files, and a
+  `DerivedState` for the leader epochs and producers in its records.
 - `validator`: the checks of a batch before it is appended.
-- `disk`, `segments`, `directories`: files, the segments in them, and the log directories that hold them.
+- `disk`, `segments`, `directories`: files, the segments in them, and the log directories that contain them.
 - `producers`, `reading`, `recovery`, `cleaning`: producer state, reads, startup, and compaction.
 
 `pyproject.toml` has the order in which these may import each other.

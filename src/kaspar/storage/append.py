@@ -1,4 +1,4 @@
-"""The values that go into an append, and that an append or a read returns."""
+"""The values passed to an append, and the values that appends and reads return."""
 
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -16,7 +16,7 @@ class Appended(NamedTuple):
 
 
 class UnexpectedAppendOffset(KasparError):
-    """A follower fetched records that do not continue its log. The log's end may be within the first batch."""
+    """A follower fetched records that do not continue its log. The log may end within the first batch."""
 
     def __init__(self, message: str, first_offset: int, *, continues_after: bool) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""What the records of a log say about leader epochs and producers, kept in step with its segments.
+"""The state of a log that is derived from its records: leader epochs and producers, kept in step with its segments.
 
-A crash may leave it behind the records: recovery reads what is missing from the log.
+After a crash this state may be behind the records: recovery reads what is missing from the log.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,12 +39,12 @@ class DerivedState:
         self.snapshots.folder_renamed(folder)
 
     def rolled(self, base_offset: int) -> None:
-        """A segment begins at `base_offset`: the state up to there gets a snapshot."""
+        """A segment begins at `base_offset`: take a snapshot of the producer state up to there."""
         self.snapshots.take(base_offset, self.producers.taken())
         self.snapshots.write_if_small()
 
     def truncate_to(self, end: int, segments: Sequence[Segment]) -> None:
-        """The log ends at `end` now: restore the state that it had there."""
+        """Restore the state as it was at `end`, after the log was truncated to this offset."""
         files = self._directory.files
         self.leader_epochs.truncate_from_end(end)
         self.snapshots.drop_above(end)
@@ -53,7 +53,7 @@ class DerivedState:
             files, self._folder, self.snapshots.written, end, self.producers, segments[0].base_offset
         )
         replay.replay(files, segments, begin, end, self.producers)
-        # Last, for a full disk may refuse it. The state in memory is right then, and the next flush persists it.
+        # Last, because a full disk may refuse it. The state in memory is correct then, and the next flush persists it.
         self.persist_leader_epochs()
 
     def persist_leader_epochs(self) -> None:
@@ -65,7 +65,7 @@ class DerivedState:
             raise self._directory.fail(error, f"writing the leader epochs of {self._topic_partition}") from error
 
     def write_final_snapshot(self, end: int) -> bool:
-        """At a clean shutdown. Whether a file was added to the folder, whose name is to be synced."""
+        """Write the snapshot of a clean shutdown. Returns whether a file was added, so that its name must be synced."""
         added = end > 0 and end not in self.snapshots.written
         if added:
             self.snapshots.take(end, self.producers.taken())

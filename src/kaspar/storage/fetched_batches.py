@@ -13,7 +13,7 @@ from kaspar.storage.segments.segment import Segment
 
 
 class FetchedBatches(NamedTuple):
-    """Complete batches at the beginning of `view`, each with its position, that continue a log."""
+    """Complete batches at the beginning of `view`, each with its position. They continue a log."""
 
     view: memoryview
     batches: list[tuple[int, BatchHeader]]
@@ -29,7 +29,7 @@ class FetchedBatches(NamedTuple):
 def batches_to_append(
     view: memoryview, leader_epoch: int, log_end_offset: int, topic_partition: TopicPartition
 ) -> FetchedBatches:
-    """The complete batches in `view`, up to the first of a later leader epoch.
+    """Return the complete batches in `view`, up to the first with a later leader epoch than `leader_epoch`.
 
     Raises UnexpectedAppendOffset if they do not continue the log, Refused if a checksum is wrong.
     """
@@ -62,7 +62,9 @@ def write_batches(
     origin: int,
     batches: list[tuple[int, BatchHeader]],
 ) -> None:
-    """Write whole batches at once; `origin` is where `data` begins in the buffer that positions count in."""
+    """Write whole batches at once. `origin` is where `data` begins in the buffer in which the batches have their
+    positions.
+    """
     at = segment.size
     try:
         local.write_rest(segment.fd, data, at, 0)

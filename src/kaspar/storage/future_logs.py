@@ -1,19 +1,20 @@
 """Logs that are being moved to another log directory of the broker (KIP-113).
 
-The copy is a log of its own, in a folder that ends in `-future`. At all times it is a beginning of the current log: it
-is copied from it, and truncated with it. When it has everything, it takes the current log's place in four steps, such
-that a crash at any moment, also of the machine, leaves one folder that is the log:
+The copy is a log of its own, in a folder that ends in `-future`. It is always a prefix of the current log: it is copied
+from it, and truncated with it. When it has caught up, it replaces the current log in four steps, so that a crash at any
+moment, also of the machine, leaves one folder that is the log:
 
-1. `prepare`, in a thread: the copy is synced, and gets a mark (`moved-here`), durably;
-2. `swap`, by the owner: the copy's folder gets the partition's name, and all appends from now on. No append is synced
-   before that name is (`UnsyncedFiles`), and nothing that was synced in the old log is not in the new one;
-3. `retire`, in a thread: the name is made durable, and the old folder is marked for deletion;
-4. the mark is removed.
+1. `prepare`, in a thread: sync the copy, and durably mark it (`moved-here`);
+2. `swap`, by the owner: give the copy's folder the partition's name. It takes all appends from now on. No append is
+   synced before that name is (`UnsyncedFiles`), and everything that was synced in the old log is also synced in the new
+   one;
+3. `retire`, in a thread: make the name durable, and mark the old folder for deletion;
+4. remove the mark.
 
-A start that finds two folders of a partition takes the one with the mark (`placement.choose_folder`). One that finds a
-current log and a copy truncates the copy to where both agree, and the move can continue.
+If a start finds two folders of a partition, it uses the one with the mark (`placement.choose_folder`). If it finds a
+current log and a copy, it truncates the copy to the offset up to which both agree, and the move can continue.
 
-The owner (the event loop) appends to copies and swaps. Everything else waits for the disk: in a thread.
+The owner (the event loop) appends to copies and swaps. Everything else may block on disk I/O and runs in a thread.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ class FutureLogs:
         self._retired = retired
         self._logs: dict[TopicPartition, Log] = {}
         self._without_current: dict[TopicPartition, list[tuple[LogDirectory, str]]] = {}
-        """Copies of logs that are not here, perhaps because their directory is offline. They are left alone."""
+        """Copies whose current log is not here, perhaps because its directory is offline. They are left alone."""
         self._truncating = threading.Lock()
 
     def get(self, partition: TopicPartition) -> Log | None:
@@ -54,16 +55,14 @@ class FutureLogs:
         self._logs[future.topic_partition] = future
 
     def release(self) -> list[Log]:
-        """All of them, which are the caller's from now on."""
+        """Return all copies and forget them: the caller owns them from now on."""
         logs, self._logs = self._logs, {}
         return list(logs.values())
 
     # Starting
 
     def load(self, loader: DirectoryLoader, current: Mapping[TopicPartition, Log], *, now_ms: int) -> None:
-        """Load the copies in one directory, once all current logs are loaded. Copies of no use are marked for
-        deletion.
-        """
+        """Load the copies in one directory, after all current logs. Useless copies are marked for deletion."""
         for partition, folders in loader.futures.items():
             for folder in folders:
                 if loader.directory.offline is None:
@@ -84,7 +83,7 @@ class FutureLogs:
             log.warning("the copy of a log is left alone: there is no log", folder=folder)
             self._without_current.setdefault(partition, []).append((loader.directory, folder))
         elif (
-            topic_id is None  # it was not finished being created
+            topic_id is None  # its creation was not finished
             or partition in self._logs
             or current.directory is loader.directory
             or current.topic_id != topic_id
@@ -103,8 +102,8 @@ class FutureLogs:
         return os.path.join(directory.path, name)
 
     def truncate(self, offsets: Mapping[Log, int], *, now_ms: int) -> None:
-        """Current logs were truncated to these offsets: a copy must not have more. One that cannot be truncated is of
-        no use any more.
+        """Truncate the copies of current logs that were truncated to these offsets, since a copy must not have more
+        records. A copy that cannot be truncated is discarded.
         """
         with self._truncating:
             for current, offset in offsets.items():
@@ -117,7 +116,7 @@ class FutureLogs:
                         self._discard(future)
 
     def restart_at(self, future: Log, offset: int, *, now_ms: int) -> None:
-        """Have a copy begin, empty, at this offset."""
+        """Empty a copy and continue it at this offset."""
         with self._truncating:
             truncation.truncate_fully_and_start_at(future, offset, now_ms=now_ms)
 
@@ -139,7 +138,7 @@ class FutureLogs:
             self._retired.retire(future.directory, future.folder, future.topic_partition)
 
     def drop_offline(self, gone: Collection[Log]) -> None:
-        """Directories went offline, and these current logs with them."""
+        """Drop copies whose directory, or whose current log (`gone`), went offline."""
         without = {one.topic_partition for one in gone}
         for future in self.all:
             partition = future.topic_partition
@@ -152,12 +151,12 @@ class FutureLogs:
     # Taking the place of the current log
 
     def prepare(self, current: Log, future: Log) -> None:
-        """The first step. It may be repeated."""
+        """First step of the move. May be repeated."""
         files = future.directory.files
         self._retired.clear_the_way(future.directory, _name_of(future), future.topic_partition)
         future.write_snapshots()
         future.flush()
-        try:  # of an earlier move: its removal has to be durable, too
+        try:  # the mark of an earlier move: its removal must be durable as well
             unlink_if_there(current.directory.files, os.path.join(current.folder, MOVED_HERE))
             current.directory.files.fsync_dir(current.folder)
         except OSError as error:
@@ -169,7 +168,7 @@ class FutureLogs:
             raise future.directory.fail(error, f"moving {future.topic_partition}") from error
 
     def swap(self, current: Log, future: Log) -> None:
-        """The second step, for the owner: the copy is the log from now on."""
+        """Second step, for the owner: the copy becomes the current log."""
         assert future.log_end_offset == current.log_end_offset, (future.folder, current.folder)
         assert future.recovery_point >= current.recovery_point, (future.folder, current.folder)
         try:
@@ -181,7 +180,7 @@ class FutureLogs:
         del self._logs[future.topic_partition]
 
     def retire(self, old: Log, new: Log) -> None:
-        """The last steps. If the old folder cannot be renamed now, the mark stays, by which the next start decides."""
+        """Last steps. If the old folder cannot be renamed now, the mark stays, and the next start decides by it."""
         try:
             new.directory.files.fsync_dir(new.directory.path)
         except OSError as error:
@@ -194,13 +193,13 @@ class FutureLogs:
 
 
 def _name_of(future: Log) -> str:
-    """The folder that a copy becomes."""
+    """The folder name that a copy gets when it becomes the current log."""
     return os.path.join(future.directory.path, str(future.topic_partition))
 
 
 def _common_end(current: Log, future: Log) -> int:
-    """Up to where a copy is a beginning of the log. Its directory may have been offline while the log was truncated and
-    appended to by another leader: by the leader epochs, as between two brokers.
+    """The offset up to which a copy agrees with the log. Its directory may have been offline while the log was
+    truncated and appended to by another leader, so the leader epochs decide, as between two brokers.
     """
     begin = max(current.log_start_offset, future.log_start_offset)
     end = min(current.log_end_offset, future.log_end_offset)

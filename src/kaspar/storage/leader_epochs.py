@@ -1,9 +1,9 @@
 """Which leader epoch wrote which offsets of a partition, kept in its `leader-epoch-checkpoint`.
 
-An entry is an epoch and the offset at which it began; both only grow. The cache changes in memory; the file follows
-when the log is flushed or closed, always before the recovery point passes a batch of a new epoch: recovery finds what
-the file lacks after a crash in the batches that it reads.
-Changed by the log's owner; `persist` and the look-ups may run in any thread.
+An entry is an epoch and its start offset; both only grow. Changes are made in memory; the file is written when the log
+is flushed or closed, always before the recovery point passes a batch of a new epoch. So after a crash recovery finds
+the entries that the file lacks in the batches that it reads. Only the log's owner changes the cache; `persist` and the
+lookups may run in any thread.
 """
 
 import bisect
@@ -43,7 +43,7 @@ class LeaderEpochCache:
 
     @staticmethod
     def load(files: Files, folder: str) -> "LeaderEpochCache":
-        """From the folder's checkpoint. A damaged one counts as empty: recovery finds what it can in the log."""
+        """Load the folder's checkpoint. A damaged one counts as empty: recovery finds what it can in the log."""
         cache = LeaderEpochCache()
         try:
             for fields in read_lines(files, os.path.join(folder, LEADER_EPOCH_CHECKPOINT)):
@@ -62,7 +62,9 @@ class LeaderEpochCache:
         return self._entries
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`. Entries that contradict this are of truncated records, and are removed."""
+        """Record that `epoch` begins at `start_offset`. Entries that contradict this are of truncated records: remove
+        them.
+        """
         latest = self._entries[-1] if self._entries else None
         if latest is not None and latest.epoch == epoch and start_offset >= latest.start_offset:
             return
@@ -70,14 +72,14 @@ class LeaderEpochCache:
         self._replace((*kept, EpochEntry(LeaderEpoch(epoch), Offset(start_offset))))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
-        """Where the largest epoch not above `epoch` ends; None if that is unknown."""
+        """The end offset of the largest epoch not above `epoch`; None if that is unknown."""
         entries = self._entries
         if epoch == NO_EPOCH or not entries or epoch > entries[-1].epoch:
             return None
         if epoch == entries[-1].epoch:
             return EpochEnd(LeaderEpoch(epoch), Offset(log_end_offset))
         higher = bisect.bisect_right([entry.epoch for entry in entries], epoch)
-        # An epoch older than all known ones: its records are deleted, and a follower begins at the log start.
+        # The epoch is older than all known ones: its records are deleted, and a follower begins at the log start.
         found = entries[higher - 1].epoch if higher else epoch
         return EpochEnd(LeaderEpoch(found), entries[higher].start_offset)
 
@@ -93,14 +95,14 @@ class LeaderEpochCache:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that end before `start_offset`; the one that holds it begins there from now on."""
+        """Forget epochs that end before `start_offset`; the epoch that contains it now begins there."""
         entries = self._entries
         slot = bisect.bisect_right([entry.start_offset for entry in entries], start_offset) - 1
         if slot > 0 or (slot == 0 and entries[0].start_offset != start_offset):
             self._replace((EpochEntry(entries[slot].epoch, Offset(start_offset)), *entries[slot + 1 :]))
 
     def take_over(self, other: "LeaderEpochCache") -> None:
-        """Have the same entries as another cache."""
+        """Copy the entries of another cache."""
         if self._entries != other.entries:
             self._replace(other.entries)
 
@@ -109,8 +111,8 @@ class LeaderEpochCache:
             self._replace(())
 
     def persist(self, files: Files, folder: str) -> None:
-        """Write the file if the cache has changed since. A change meanwhile leaves the cache dirty. A sync and a
-        truncation may want to at the same time: one after the other, since the temporary file has one name.
+        """Write the file if the cache has changed since the last write. A concurrent change leaves the cache dirty. A
+        lock serializes a sync and a truncation, which would use the same temporary file.
         """
         with self._persisting:
             if not self.dirty:
@@ -124,7 +126,7 @@ class LeaderEpochCache:
                 raise
 
     def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
-        # The tuple is published in one step, so that a thread sees the old state or the new one.
+        # The tuple is replaced in one step, so that a thread sees either the old state or the new one.
         self._entries = entries
         self.latest_epoch = entries[-1].epoch if entries else -1
         self.dirty = True

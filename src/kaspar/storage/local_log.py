@@ -1,7 +1,7 @@
 """One partition's log as files: its segments, and the offsets up to which they are written and synced.
 
-It has the role of Kafka's LocalLog: it knows nothing of producers, leader epochs or the log start offset, which are
-`Log`'s. The rules on threads and failures are written there.
+It corresponds to Kafka's LocalLog: it knows nothing of producers, leader epochs or the log start offset, which belong
+to `Log`. The rules for threads and failures are in the docstring of log.py.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ log = get_log(__name__)
 
 
 class ColdIndex(NamedTuple):
-    """The index of the active segment, as it was read in a thread."""
+    """The index of the active segment, as read in a thread."""
 
     segment: Segment
     offsets: OffsetIndex
@@ -82,15 +82,15 @@ class LocalLog:
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
         self.unflushed_since_ms = -1
-        """When the oldest append that no sync has covered came, on the steady clock; -1 if there is none."""
+        """Time of the oldest append that no sync has covered, on the steady clock; -1 if there is none."""
         self.deleted = False
         self.truncations = 0
-        """How often the end of the log was truncated. A sync that ran meanwhile must not move the recovery point."""
+        """How often the end of the log was truncated. A sync that runs meanwhile must not move the recovery point."""
         self.truncation_due = False
-        """Whether a truncation has begun and not finished, for lack of space or of file handles: it has to be repeated
-        before anything is appended."""
+        """Whether a truncation was begun but not finished, for lack of space or of file descriptors: it must be
+        repeated before anything is appended."""
         self.is_starting_anew = False
-        """Whether that one removes every record: some of the files may be gone already."""
+        """Whether that truncation removes every record: some of the files may be gone already."""
         self.swap_count = 0
         """How often a cleaned segment has replaced others."""
         self.pwrite = directory.files.pwrite
@@ -117,32 +117,32 @@ class LocalLog:
     def _publish(self, segments: Sequence[Segment]) -> None:
         self.segments = Segments.of(segments)
         self.active = segments[-1]
-        # An append would have to read the index of the active segment first.
+        # The first append to a cold log would have to read the index of the active segment.
         self.cold = self.active.size > 0 and self.active.index is None
 
     def has_segment(self, segment: Segment) -> bool:
-        """Whether a segment is part of the log. Waits for a swap that is renaming files. Any thread."""
+        """Whether a segment is part of the log. Waits for a swap that is renaming files. Safe in any thread."""
         with self._swap_lock:
             return segment in self.segments.all
 
     def has_segments(self, segments: Segments) -> bool:
-        """The same for the whole list. A roll publishes a new list."""
+        """Whether this is still the log's list: a roll publishes a new one. Waits for a swap that is renaming files."""
         with self._swap_lock:
             return self.segments is segments
 
     def completed_swaps(self) -> int:
-        """`swap_count`, after a swap that is renaming files has finished. Any thread."""
+        """Return `swap_count`, after waiting for a swap that is renaming files. Safe in any thread."""
         with self._swap_lock:
             return self.swap_count
 
     # The active segment
 
     def read_cold(self) -> ColdIndex | None:
-        """Read from the disk what an append to a cold log needs. Any thread; the owner then calls `warm_up`."""
+        """Read from disk what an append to a cold log needs. Safe in any thread; the owner then calls `warm_up`."""
         segment, files = self.active, self.directory.files
         try:
             index = OffsetIndex.load(files, segment.path(OFFSET_INDEX))
-            # The rest is small: once it is in the page cache, the owner reads it without waiting.
+            # The rest is small: once it is in the page cache, the owner can read it without blocking.
             TimeIndex.load(files, segment.path(TIME_INDEX))
             if segment.aborted_count:
                 read_file(files, segment.path(TRANSACTION_INDEX))
@@ -152,7 +152,7 @@ class LocalLog:
             finally:
                 files.close(fd)
         except OSError:
-            return None  # the append meets the same error and handles it
+            return None  # the append gets the same error and handles it
         return ColdIndex(segment, index)
 
     def warm_up(self, read: ColdIndex | None) -> None:
@@ -196,14 +196,14 @@ class LocalLog:
             self.directory.writers.admit(self)
 
     def close_writer(self) -> None:
-        """Give the file descriptor back; the next append opens the file again."""
+        """Close the file descriptor; the next append opens the file again."""
         self._admitted = False
         self.active.close(self.directory.files, trim=self.config.preallocate)
 
     # Rolling
 
     def must_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Whether a batch needs a new segment. Opens the active one. Refused if the batch fits in no segment."""
+        """Whether a batch needs a new segment. Opens the active one. Raises Refused if the batch fits in no segment."""
         if size > self.config.segment_bytes:
             raise Refused(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -213,7 +213,7 @@ class LocalLog:
         return self._roll_policy.must_roll(self.open_active(), size, last_offset, max_timestamp, now_ms)
 
     def prepare_active(self, max_timestamp: int) -> Segment:
-        """The active segment, which is open, for a batch with this largest timestamp."""
+        """Prepare the active segment, which is open, for a batch with this largest timestamp, and return it."""
         segment = self.active
         if segment.size == 0:
             self._roll_policy.first_batch_at(segment, max_timestamp)
@@ -221,7 +221,7 @@ class LocalLog:
         return segment
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Whether the active segment has to be rolled now, although nothing is appended, to be compacted in time."""
+        """Whether the active segment must be rolled now, even without an append, to be compacted in time."""
         if not self._roll_policy.compacts_in_time or not self.active.size:
             return False
         if self.active.rolling_timestamp == NOT_LOADED:
@@ -229,7 +229,7 @@ class LocalLog:
         return self._roll_policy.is_overdue(self.active, now_ms)
 
     def roll(self, base_offset: int, now_ms: int) -> None:
-        """A new segment at `base_offset` takes the appends from now on. It replaces the active one if that is empty."""
+        """Create a segment at `base_offset`, which becomes the active one. If the old one is empty, it is replaced."""
         files = self.directory.files
         old = self.active
         try:
@@ -239,7 +239,7 @@ class LocalLog:
         try:
             old.seal(files, trim=self.config.preallocate)
         except OSError as error:
-            # The old segment stays active, and the next attempt may use the new one's name.
+            # The old segment stays active, and the next attempt may use the new one's file names.
             new.close(files)
             unlink_if_there(files, new.path(LOG))
             raise self.directory.fail(error, f"rolling {old.path(LOG)}") from error
@@ -270,7 +270,7 @@ class LocalLog:
             written += self.pwrite(fd, data[written:], position + written)
 
     def write_failed(self, segment: Segment, error: OSError) -> StorageFailure | Refused:
-        """Cut off what was written of a batch. Only a full disk leaves the log usable."""
+        """Cut off the part of a batch that was written. Only after a full disk does the log stay usable."""
         segment.byte_limit = -1
         if error.errno in DISK_FULL:
             try:
@@ -292,7 +292,7 @@ class LocalLog:
             segment.byte_limit = -1
 
     def add_aborted(self, segment: Segment, transaction: AbortedTransaction) -> None:
-        """Before the log end offset passes the marker: from then on a sync may make both durable."""
+        """Add the entry before the log end offset passes the marker: from then on a sync may make both durable."""
         if not segment.aborted_count:
             self.unsynced.names = True
         self.unsynced.add_aborted(segment)
@@ -304,7 +304,7 @@ class LocalLog:
             log.warning("no space is left for an aborted transaction's entry", partition=self.topic_partition)
 
     def drop_aborted(self, segment: Segment, offset: int) -> None:
-        """The marker at `offset` was not written after all."""
+        """Remove the entry of the marker at `offset`, which was not written after all."""
         try:
             segment.drop_aborted(self.directory.files, offset)
         except OSError as error:
@@ -314,7 +314,7 @@ class LocalLog:
 
     def flush(self, up_to: int | None, also: Callable[[], None]) -> Offset:
         """Sync everything below the log end offset or, if given, below `up_to`; returns the new recovery point. `also`
-        makes durable what must be before the recovery point moves.
+        persists whatever else must be durable before the recovery point moves.
         """
         with self._flushing:
             self.directory.check_online()
@@ -328,8 +328,9 @@ class LocalLog:
                 also()
             except OSError as error:
                 if self.deleted:
-                    return Offset(self.recovery_point)  # its folder was renamed
-                # The kernel may have dropped the pages it could not write: another sync would succeed and mean nothing.
+                    return Offset(self.recovery_point)  # the log was deleted and its folder renamed
+                # The kernel may have dropped pages that it could not write: another sync would succeed and prove
+                # nothing.
                 raise self.directory.take_offline(f"{error} while syncing {self.topic_partition}") from error
             with self._recovery_lock:
                 if truncations == self.truncations and target > self.recovery_point:
@@ -347,7 +348,7 @@ class LocalLog:
             except FileNotFoundError:
                 if self.has_segment(segment):
                     raise
-                continue  # deleted, or cleaned and synced by the cleaner
+                continue  # deleted, or replaced by a cleaned segment, which the cleaner has synced
             try:
                 self.directory.files.fsync(handle.fd)
             finally:
@@ -356,7 +357,7 @@ class LocalLog:
     # Removing records
 
     def truncate_to(self, offset: int) -> None:
-        """Remove everything from `offset` on, durably. `offset` is not below the first segment. It may be repeated."""
+        """Remove everything from `offset` on, durably. `offset` is not below the first segment. May be repeated."""
         files, readers = self.directory.files, self.directory.readers
         self._release_writer()
         self._ends_at(offset, min(self.recovery_point, offset))
@@ -367,7 +368,7 @@ class LocalLog:
                 for segment in dropped:
                     self._delete_files(segment)
                 files.fsync_dir(self.folder)
-                self._publish(kept)  # last: a repetition deletes what this one could not
+                self._publish(kept)  # last, so that a repetition deletes what this call could not
         segment = self.active
         path = segment.path(LOG)
         handle = readers.acquire(segment, path)
@@ -387,7 +388,7 @@ class LocalLog:
         segment.byte_limit = -1
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Replace all segments by an empty one at `offset`, durably. It may be repeated."""
+        """Replace all segments by an empty one at `offset`, durably. May be repeated."""
         self.is_starting_anew = True
         self._release_writer()
         self._ends_at(offset, offset)
@@ -401,20 +402,21 @@ class LocalLog:
         self.is_starting_anew = False
 
     def _release_writer(self) -> None:
-        """For a thread that has the log to itself: it uses a descriptor of its own, which the event loop cannot close
-        in favour of another log's, and closes no other log's, to which the event loop may be appending.
+        """Close the active segment's descriptor, for a thread that has the log to itself and opens a descriptor of its
+        own: neither can the event loop close that one to make room for another log, nor does the thread close one in
+        use.
         """
         self.directory.writers.remove(self)
         self.close_writer()
 
     def _ends_at(self, offset: int, recovery_point: int) -> None:
         with self._recovery_lock:
-            self.log_end_offset = offset  # before it is counted: a sync that knows of this truncation sees this end
+            self.log_end_offset = offset  # first, so that a sync that sees the new `truncations` also sees this end
             self.truncations += 1
             self.recovery_point = recovery_point
 
     def delete_segments_below(self, offset: int) -> None:
-        """Delete the segments that hold nothing from `offset` on."""
+        """Delete the segments without records at or above `offset`."""
         dropped = self.segments.below(offset)
         if dropped:
             self._publish(self.segments.all[len(dropped) :])
@@ -422,7 +424,9 @@ class LocalLog:
                 self._delete_files(segment)
 
     def swap(self, old: Sequence[Segment], new: Segment) -> None:
-        """`new`, whose files end in `.swap`, takes the place of `old`. OSError leaves names that a start repairs."""
+        """Replace the segments `old` by `new`, whose files end in `.swap`. A start repairs the names after an
+        OSError.
+        """
         segments = self.segments.all
         slot = segments.index(old[0])
         with self._swap_lock:
@@ -439,7 +443,7 @@ class LocalLog:
         self.directory.readers.forget(segment)
 
     def delete_due_files(self, now_ms: int) -> int:
-        """Remove files whose `file.delete.delay.ms` is over, by the steady clock: how many. Any thread."""
+        """Remove files whose `file.delete.delay.ms` has passed on the steady clock; returns how many. Any thread."""
         return self._deleted_files.remove_due(self.directory.files, now_ms, self.config.file_delete_delay_ms)
 
     def folder_renamed(self, folder: str) -> None:
@@ -450,7 +454,7 @@ class LocalLog:
             segment.folder = folder
 
     def abandon(self) -> None:
-        """Close every file and write nothing: the log is deleted, or its directory is offline."""
+        """Close every file without writing: the log is deleted, or its directory is offline."""
         if self._admitted:
             self.directory.writers.remove(self)
         with contextlib.suppress(OSError):

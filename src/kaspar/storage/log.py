@@ -1,14 +1,14 @@
 """One partition's log as the broker sees it: appends, reads, durability, and how it loses records.
 
-It has the role of Kafka's UnifiedLog: a LocalLog for the files, and beside it what the records say about leader epochs
-and producers, which has to stay in step with the files.
+It corresponds to Kafka's UnifiedLog: a LocalLog for the files, and the state derived from the records (leader epochs
+and producers), which must stay in step with the files.
 
 Rules:
-- One thread, the owner (the broker's event loop), changes a log. `read`, `flush`, the look-ups by time,
-  `retention_start_offset`, `write_snapshots` and `maintain` may run in any thread beside it.
+- One thread, the owner (the broker's event loop), changes a log. `read`, `flush`, the lookups by time,
+  `retention_start_offset`, `write_snapshots` and `maintain` may run in any other thread at the same time.
 - Bytes are in the file before their offset is visible, and `recovery_point` passes an offset only after a sync that
   began when the offset was already written. A failed sync is never retried: its directory goes offline.
-- A full disk is not a failure: what was written of a batch is cut off and the append is refused.
+- A full disk is not a failure: the written part of a batch is cut off and the append is refused.
 """
 
 import uuid
@@ -78,13 +78,13 @@ class Log:
         self.snapshots = state.snapshots
         self.swaps = SegmentSwaps(local, self.snapshots)
         self.truncating = False
-        """Whether a thread truncates the log now. Set by the owner, who leaves the log alone meanwhile."""
+        """Whether a thread is truncating the log now. Set by the owner, which does not use the log meanwhile."""
         self.config = local.config
         self.plain_terms = plain_terms(local.config)
         self._retention = Retention(local, self.snapshots, self.swaps)
 
     def reconfigure(self, config: LogConfig) -> None:
-        """The topic's settings have changed. For the owner."""
+        """Apply changed topic settings. Owner only."""
         self.config = config
         self.plain_terms = plain_terms(config)
         self.local.reconfigure(config)
@@ -103,7 +103,7 @@ class Log:
 
     @property
     def unflushed_since_ms(self) -> int:
-        """When the oldest append that no sync has covered came, on the steady clock; -1 if there is none."""
+        """Time of the oldest append that no sync has covered, on the steady clock; -1 if there is none."""
         return self.local.unflushed_since_ms
 
     @property
@@ -112,7 +112,7 @@ class Log:
 
     @property
     def truncation_due(self) -> bool:
-        """Whether a truncation did not finish, for lack of space perhaps: nothing is appended until it is repeated."""
+        """Whether a truncation did not finish, perhaps for lack of space: nothing is appended until it is repeated."""
         return self.local.truncation_due
 
     @property
@@ -129,7 +129,7 @@ class Log:
 
     @property
     def retention_size_percent(self) -> int:
-        """How much of `retention.bytes` its size is (KIP-1257); 0 where that is not limited."""
+        """The size of the log in percent of `retention.bytes` (KIP-1257); 0 if that is not limited."""
         limit = self.config.retention_bytes
         return self.size * 100 // limit if limit > 0 else 0
 
@@ -141,7 +141,7 @@ class Log:
 
     @property
     def cold(self) -> bool:
-        """Whether an append would have to wait for the disk: `read_cold` in a thread, then `warm_up`, avoid that."""
+        """Whether an append would block on disk I/O. To avoid that, call `read_cold` in a thread, then `warm_up`."""
         return self.local.cold
 
     def read_cold(self) -> ColdIndex | None:
@@ -151,7 +151,7 @@ class Log:
         self.local.warm_up(read)
 
     def append_as_leader(self, prepared: PreparedBatch, *, leader_epoch: int, now_ms: int) -> Appended:
-        """Give the batch its offsets and write it. Refused leaves the log as it was. This is the hot path."""
+        """Assign offsets to the batch and write it: the hot path. If it raises Refused, the log is unchanged."""
         (
             buffer,
             start,
@@ -208,7 +208,8 @@ class Log:
             self.producers.remember(
                 producer_id, producer_epoch, base_sequence, offset_delta, last_offset, max_timestamp, is_transactional
             )
-        # The end offset before the size: see log_reader. The mark last: a flush takes it away before it reads the end.
+        # The end offset before the size: see log_reader. Then `unflushed_since_ms`: a flush resets it before reading
+        # the end.
         local.log_end_offset = last_offset + 1
         segment.size = position + size
         if local.unflushed_since_ms < 0:
@@ -216,7 +217,7 @@ class Log:
         return new_tuple(Appended, (base_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
 
     def _segment_for(self, size: int, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
-        """The segment for a batch, open for writing: the slow path of an append."""
+        """Slow path of an append: return the segment for a batch, rolled if necessary and open for writing."""
         if self.local.must_roll(size, last_offset, max_timestamp, now_ms):
             self._roll(base_offset, now_ms)
         return self.local.prepare_active(max_timestamp)
@@ -231,7 +232,7 @@ class Log:
         leader_epoch: int,
         now_ms: int,
     ) -> Appended:
-        """End a producer's transaction on this partition. Refused leaves the log as it was."""
+        """Write the marker that ends a producer's transaction here. If it raises Refused, the log is unchanged."""
         offset = self.local.log_end_offset
         producers = self.producers
         producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, transaction_version, offset)
@@ -244,7 +245,7 @@ class Log:
         try:
             if decided is not None and (entry := decided.index_entry) is not None:
                 self.local.add_aborted(segment, entry)
-            # It is appended as a batch without a producer: the state of its producer is updated below.
+            # The marker is appended as a batch without a producer: the state of its producer is updated below.
             plain = PreparedBatch(batch, 0, len(batch), 0, now_ms, NO_PRODUCER_ID, -1, -1, False, -1)
             appended = self.append_as_leader(plain, leader_epoch=leader_epoch, now_ms=now_ms)
         except Refused:
@@ -258,14 +259,14 @@ class Log:
     def append_fence(
         self, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, leader_epoch: int, now_ms: int
     ) -> Appended | None:
-        """Raise a producer's epoch within its transaction, so that nobody with an older one writes to it any more. None
-        if it is raised already. Refused leaves the log as it was.
+        """Raise a producer's epoch within its transaction, so that producers with an older epoch can no longer add to
+        it. None if it has been raised already. If it raises Refused, the log is unchanged.
         """
         producers = self.producers
         if not producers.check_fence(producer_id, producer_epoch, coordinator_epoch):
             return None
         batch = build_fence(producer_id=producer_id, producer_epoch=producer_epoch)
-        # As with a marker: the state of its producer is updated below.
+        # As with a marker, the state of its producer is updated below.
         plain = PreparedBatch(batch, 0, len(batch), 0, NO_TIMESTAMP, NO_PRODUCER_ID, -1, -1, False, -1)
         appended = self.append_as_leader(plain, leader_epoch=leader_epoch, now_ms=now_ms)
         producers.remember_fence(producer_id, producer_epoch, appended.base_offset, now_ms)
@@ -279,14 +280,14 @@ class Log:
         return self.append_fetched(fetched, now_ms=now_ms) if fetched.batches else None
 
     def check_fetched(self, buffer: bytes | bytearray | memoryview, *, leader_epoch: int) -> FetchedBatches:
-        """The batches of what a leader sent that continue this log. An incomplete last one is left for the next fetch.
-        Batches of a later leader epoch than `leader_epoch`, and all after them, are left out too. Any thread, as long
-        as nothing else is appended.
+        """Return the batches in `buffer`, sent by a leader, that continue this log. An incomplete last one is left for
+        the next fetch. Batches with a later leader epoch than `leader_epoch`, and all after them, are left out too. May
+        run in any thread, as long as nothing else is appended.
         """
         return batches_to_append(memoryview(buffer), leader_epoch, self.local.log_end_offset, self.topic_partition)
 
     def append_fetched(self, fetched: FetchedBatches, *, now_ms: int) -> Appended:
-        """Append what `check_fetched` found, at least one batch."""
+        """Append the result of `check_fetched`, which must have at least one batch."""
         view, batches = fetched
         first, last = batches[0][1], batches[-1][1]
         end = fetched.size
@@ -312,7 +313,9 @@ class Log:
             self._roll(self.local.log_end_offset, now_ms)
 
     def roll_if_overdue(self, *, now_ms: int) -> bool:
-        """Roll the active segment of a compacted topic, so that its records are cleaned in time without appends too."""
+        """Roll the active segment of a compacted topic if it is due: it is to be cleaned in time even without
+        appends.
+        """
         overdue = self.local.is_overdue(now_ms)
         if overdue:
             self.roll(now_ms=now_ms)
@@ -327,7 +330,7 @@ class Log:
     def try_read(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> bytes | bytearray | WouldBlock:
-        """As `read`, for the owner only, without waiting for the disk: WOULD_BLOCK means to `read` in a thread."""
+        """Like `read`, but never blocks on disk I/O; WOULD_BLOCK means: call `read` in a thread. Owner only."""
         local = self.local
         active = local.active
         log_end_offset = local.log_end_offset
@@ -368,17 +371,18 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> bytes | bytearray:
-        """Bytes from the batch that holds `offset` on, at most `max_bytes`, all below `upper_offset`.
+        """Read at most `max_bytes` below `upper_offset`, starting with the batch that contains `offset`.
 
-        With `whole_first_batch` the first batch comes whole even if it is larger; without, nothing comes then.
-        Refused(OFFSET_OUT_OF_RANGE) outside the log; nothing at its end. May wait for the disk: call it in a thread.
+        With `whole_first_batch` the first batch is returned whole even if it is larger; without, the result is empty
+        then. Raises Refused(OFFSET_OUT_OF_RANGE) outside the log; at its end the result is empty. May block on disk
+        I/O: call it in a thread.
         """
         return log_reader.read_waiting(self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
 
     def try_read_committed(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> CommittedRead | WouldBlock:
-        """As `try_read`, with the aborted transactions that the bytes may hold records of."""
+        """Like `try_read`, with the aborted transactions that may have records among the bytes."""
         records = self.try_read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
         if records is WOULD_BLOCK:
             return WOULD_BLOCK
@@ -392,21 +396,21 @@ class Log:
     def read_committed(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> CommittedRead:
-        """As `read`, with the aborted transactions that the bytes may hold records of."""
+        """Like `read`, with the aborted transactions that may have records among the bytes."""
         return committed_reads.read_committed_waiting(
             self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch
         )
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record that is not older than `timestamp`. In a thread: it reads and may decompress."""
+        """The first record that is not older than `timestamp`. Call it in a thread: it reads and may decompress."""
         return time_lookup.first_at_or_after(self, timestamp)
 
     def first_data_batch(self, offset: int) -> FirstData:
-        """The first batch with records of producers at or after `offset`. In a thread: it reads headers."""
+        """The first batch with records of producers at or after `offset`. Call it in a thread: it reads headers."""
         return time_lookup.first_data_batch(self, offset)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp. In a thread: it reads and may decompress."""
+        """The first record with the largest timestamp. Call it in a thread: it reads and may decompress."""
         return time_lookup.with_max_timestamp(self)
 
     @property
@@ -421,13 +425,13 @@ class Log:
         return self.leader_epochs.epoch_for_offset(offset)
 
     def last_stable_offset(self, high_watermark: int) -> Offset:
-        """What a read_committed reader may see: committed, and before the first open transaction."""
+        """The offset below which a read_committed reader may read: committed, and before the first open transaction."""
         stable = self.producers.last_stable_offset(high_watermark)
         return Offset(stable if stable > self.log_start_offset else max(stable, self.log_start_offset))
 
     def size_between(self, begin: int, end: int) -> int:
-        """The bytes of the batches from `begin` up to `end`, both where a batch begins or the log ends, if they are
-        among the last ones; otherwise 0. For the owner.
+        """The size in bytes of the batches from `begin` up to `end` if they are among the last ones; otherwise 0. Both
+        must be the beginning of a batch or the end of the log. Owner only.
         """
         active = self.local.active
         first = active.recent_position(begin)
@@ -440,19 +444,19 @@ class Log:
         return list(self.producers.entries.values())
 
     def expire_producers(self, now: Moment, expiration_ms: int, at_most: int | None = None) -> Iterator[int]:
-        """Forget producers idle for `producer.id.expiration.ms`: how many, after every `at_most` of them."""
+        """Forget producers idle for `producer.id.expiration.ms`; yields how many, after every `at_most` of them."""
         return self.producers.expire(now, expiration_ms, at_most)
 
     def write_snapshots(self) -> None:
-        """Write the producer snapshots that were taken. In a thread."""
+        """Write the producer snapshots that were taken. Call it in a thread."""
         self.snapshots.write()
 
     # Deletion at the beginning: DeleteRecords and retention
 
     def advance_log_start_offset(self, offset: int) -> bool:
-        """Records below `offset` are deleted, and so are segments that hold nothing else.
+        """Delete the records below `offset`, and the segments that contain no others.
 
-        False if nothing changes. Refused beyond the log end offset; the caller refuses it beyond the high watermark.
+        Returns False if nothing changes. Raises Refused above the log end offset; the caller checks the high watermark.
         """
         moved = self.move_log_start_offset(offset)
         if moved:
@@ -460,7 +464,9 @@ class Log:
         return moved
 
     def move_log_start_offset(self, offset: int) -> bool:
-        """The same, but the segments stay until `drop_old_segments`: deleting many takes a while."""
+        """Delete records like `advance_log_start_offset`, but keep the segments until `drop_old_segments`, since
+        deleting many takes a while.
+        """
         if offset > self.local.log_end_offset:
             raise Refused(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -474,8 +480,8 @@ class Log:
         return True
 
     def drop_old_segments(self, most: int) -> int:
-        """Delete up to `most` segments that hold nothing from the log start offset on, the oldest first: how many. A
-        segment has to wait, with those after it, while the producer snapshot of its successor is not written yet.
+        """Delete up to `most` segments that end below the log start offset, oldest first; returns how many. A segment,
+        and those after it, must stay while the producer snapshot of its successor is not written yet.
         """
         later = self.local.segments.base_offsets[most:]
         return self._retention.delete_below(min(self.log_start_offset, later[0]) if later else self.log_start_offset)
@@ -486,11 +492,13 @@ class Log:
         return self._retention.waits_for_snapshot(self.log_start_offset)
 
     def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
-        """Where the log should begin by `retention.ms` and `retention.bytes`. Reads indexes: in a thread."""
+        """Where the log should begin by `retention.ms` and `retention.bytes`. Call it in a thread: it reads indexes."""
         return self._retention.start_offset(self.log_start_offset, now_ms, high_watermark)
 
     def delete_old_segments(self, start_offset: int, *, now_ms: int) -> int:
-        """Apply what `retention_start_offset` found: how many segments went. If all did, an empty one follows."""
+        """Apply the result of `retention_start_offset`; returns how many segments were deleted. If all were, a new
+        empty segment is created.
+        """
         if start_offset >= self.local.log_end_offset and self.local.active.size:
             self.roll(now_ms=now_ms)
         start_offset = min(start_offset, self.local.log_end_offset)
@@ -500,16 +508,16 @@ class Log:
     # Durability
 
     def flush(self, up_to: int | None = None) -> Offset:
-        """Sync everything appended so far; returns the new recovery point. Blocks: in a thread. With `up_to`, the base
-        offset of a segment, later segments are not synced.
+        """Sync everything appended so far; returns the new recovery point. Blocks: call it in a thread. With `up_to`,
+        the base offset of a segment, later segments are not synced.
 
-        Many appends share one sync; those that come while it runs are covered by the next.
+        Many appends share one sync; those that arrive while it runs are covered by the next.
         """
         return self.local.flush(up_to, self.state.persist_leader_epochs)
 
     def maintain(self, now_ms: int) -> int:
-        """Write producer snapshots, and remove files whose `file.delete.delay.ms` is over, by the steady clock: how
-        many. Any thread.
+        """Write producer snapshots, and remove files whose `file.delete.delay.ms` has passed on the steady clock;
+        returns how many. Safe in any thread.
         """
         if self.local.deleted:
             return 0
@@ -517,7 +525,7 @@ class Log:
         return self.local.delete_due_files(now_ms)
 
     def close(self) -> None:
-        """A clean shutdown: indexes complete, a producer snapshot written, everything synced."""
+        """Close cleanly: complete the indexes, write a producer snapshot, sync everything."""
         self.directory.check_online()
         local = self.local
         if local.truncation_due:  # the next start finds the records that are still there, and their producers
@@ -538,31 +546,31 @@ class Log:
         local.abandon()
 
     def delete(self) -> None:
-        """The partition is deleted: nothing is written any more. The folder is the caller's to remove."""
+        """Stop all writes, since the partition is deleted. The caller removes the folder."""
         self.local.deleted = True
-        self.snapshots.stop()  # a new log may soon have the folder's name
+        self.snapshots.stop()  # a new log may soon use the folder's name
         self.local.abandon()
 
     def abandon(self) -> None:
-        """Close every file and write nothing, for the log's directory is offline."""
+        """Close every file without writing, because the log's directory is offline."""
         self.local.abandon()
 
     # Moves to another directory
 
     def rename_folder(self, folder: str) -> None:
-        """Give the folder another name. The next flush makes that durable. OSError leaves everything as it was."""
+        """Rename the folder. The next flush makes the name durable. OSError leaves everything unchanged."""
         self.directory.files.rename(self.folder, folder)
         self.folder_renamed(folder)
 
     def folder_renamed(self, folder: str) -> None:
-        """The folder has another name: reads that begin from now on find its files there."""
+        """Use the folder's new name: reads that begin from now on find its files there."""
         self.folder = folder
         self.local.folder_renamed(folder)
         self.state.folder_renamed(folder)
 
     def take_over(self, other: "Log") -> None:
-        """This log has the same records as another, whose place it takes. What is known beside the records, such as
-        verifications under way and a leader epoch without a record, is taken from that one. For the owner of both.
+        """Replace `other`, a log with the same records, and use its state that is not in the records, such as pending
+        verifications and a leader epoch without a record. For the owner of both.
         """
         self.producers = self.state.producers = other.producers
         self.leader_epochs.take_over(other.leader_epochs)

@@ -1,12 +1,12 @@
 """All logs of a broker, in all its log directories.
 
-Life cycle: `look` (lock the directories and find out whose they are), `claim` (decide which may be used), or `open` for
+Life cycle: `look` (lock the directories and read their identity), `claim` (decide which may be used), or `open` for
 both; `load` (every partition, with progress); then use; then `close`, which marks that no recovery is needed. A
 directory that fails goes offline with its partitions; the others continue.
 
-`get`, `logs`, `take_offline` and `expire_producers` are for the owner (the event loop). Methods that wait for the disk
-(`look`, `claim`, `load`, `create`, `delete`, `truncate_to`, `checkpoint`, `maintain`, `close`) are called in a thread,
-while nobody else uses the partitions that they create, delete or truncate.
+`get`, `logs`, `take_offline` and `expire_producers` are for the owner (the event loop). Methods that may block on disk
+I/O (`look`, `claim`, `load`, `create`, `delete`, `truncate_to`, `checkpoint`, `maintain`, `close`) are called in a
+thread, while nobody else uses the partitions that they create, delete or truncate.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ from kaspar.storage.segments.open_files import ReadHandles, WriteHandles, share_
 log = get_log(__name__)
 
 _MOST_PREFERRED = 100_000
-# Syncs that wait together are written together by the file system.
+# The file system combines the writes of syncs that wait at the same time.
 _CLOSING_THREADS = 16
 
 ConfigOf = Callable[[str], LogConfig]
@@ -76,7 +76,7 @@ class LogManager:
         """Logs that are being moved to another directory."""
         self._preferred: dict[TopicPartition, str] = {}
         self.vanished: Mapping[TopicPartition, str] = {}
-        """The directory of each partition that the checkpoints found by `load` name, but that has no folder there."""
+        """The directory of each partition that `load` found in a checkpoint, but that has no folder there."""
         self._changing = threading.Lock()
         self.patient_clock = PatientClock(clock)
         """For decisions that cannot be undone; from `load` on it knows when a broker last ran here."""
@@ -86,7 +86,7 @@ class LogManager:
     # Life cycle
 
     def open(self, cluster_id: str | None = None) -> str:
-        """Lock and claim every log directory. Returns the id of the cluster: stored, given, or a new one."""
+        """Lock and claim every log directory. Returns the cluster id: the given, the stored, or a new one."""
         found = self.look()
         cluster_id = cluster_id or found or uuid_to_text(random_uuid())
         self.claim(cluster_id)
@@ -97,7 +97,7 @@ class LogManager:
         return self._directories.look(self._config.log_dirs, self._config.node_id)
 
     def claim(self, cluster_id: str, known: KnownIds = None, *, trusted: bool = True) -> None:
-        """Use the directories that may be used; the others go offline. See `LogDirectories`."""
+        """Decide which directories may be used; the others go offline. See `LogDirectories`."""
         self._directories.claim(cluster_id, self._config.node_id, known, trusted=trusted)
 
     def load(
@@ -137,14 +137,16 @@ class LogManager:
                 self._adopt_leftovers(loader)
         for loader in loaders:
             self.futures.load(loader, self._logs, now_ms=self._clock.now_ms())
-        with contextlib.suppress(StorageFailure, Refused):  # the others continue without a directory that fails now
+        with contextlib.suppress(StorageFailure, Refused):  # the others continue if a directory fails now
             self.checkpoint()
         self._drop_offline()
         self._drop_logs_behind_checkpoints()
         self._directories.refuse_without_any()
 
     def _drop_logs_behind_checkpoints(self) -> None:
-        """The recovery point of a log that has lost synced records goes back. If a full disk keeps the old one in the
+        """Take directories offline where the checkpoint has a higher recovery point than the log.
+
+        The recovery point of a log that has lost synced records moves back. If a full disk keeps the old one in the
         checkpoint, the next start would trust what is appended now.
         """
         for one in self._all():
@@ -152,7 +154,7 @@ class LogManager:
                 self.take_offline(one.directory.path, self._no_checkpoint(one.directory).message)
 
     def _adopt_leftovers(self, loader: DirectoryLoader) -> None:
-        """Adopt the folders that the last broker here left to be removed, and the checkpoints that it wrote."""
+        """Adopt the folders that the previous broker left to be removed, and the checkpoints that it wrote."""
         directory = loader.directory
         for folder in loader.folders_to_delete:
             self._retired.add_renamed(directory, folder)
@@ -161,7 +163,7 @@ class LogManager:
         self._checkpoints.found(directory, loader.recovery_points, loader.log_start_offsets)
 
     def close(self, broker_epoch: int = -1) -> None:
-        """A clean shutdown. A directory that fails is not marked, and is recovered by the next start. Safe to call
+        """Shut down cleanly. A directory that fails is not marked, and the next start recovers it. Safe to call
         twice.
         """
         logs = self._release_logs()
@@ -183,13 +185,13 @@ class LogManager:
                 one.abandon()
 
     def abandon(self) -> None:
-        """Release everything and write nothing, as a crash would. Safe to call twice, and after `close`."""
+        """Release everything without writing, as in a crash. Safe to call twice, and after `close`."""
         for one in self._release_logs():
             one.abandon()
         self._directories.release()
 
     def _release_logs(self) -> list[Log]:
-        """All of them, once no checkpoint is being written: one that begins later would know of no log."""
+        """Release all logs, after a checkpoint that is being written has finished: a later one would contain no log."""
         self._checkpoints.close()
         logs, self._logs = self._logs, {}
         return [*logs.values(), *self.futures.release()]
@@ -208,19 +210,19 @@ class LogManager:
         return self._logs.get(topic_partition)
 
     def _all(self) -> list[Log]:
-        """Also those that are being moved."""
+        """All logs, including copies that are being moved here from another directory."""
         return [*self._logs.values(), *self.futures.all]
 
     def prefer(self, topic_partition: TopicPartition, path: str) -> None:
-        """Have the log be created in that directory, if it is created before this broker ends. For the owner."""
+        """Create the log in that directory if it is created before this broker stops. Owner only."""
         self._preferred.pop(topic_partition, None)
         self._preferred[topic_partition] = path
         if len(self._preferred) > _MOST_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
 
     def create(self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: LogConfig) -> Log:
-        """A new partition, in the directory that is preferred for it or has the fewest. StorageFailure if that
-        directory fails.
+        """Create a partition in the directory that is preferred for it or has the fewest. StorageFailure if it
+        fails.
         """
         with self._changing:
             if topic_partition in self._logs:
@@ -232,7 +234,7 @@ class LogManager:
             return created
 
     def create_future(self, current: Log, path: str, config: LogConfig) -> Log:
-        """An empty log in another directory, which is to become a copy of this one. StorageFailure if that directory
+        """Create an empty log in another directory, to become a copy of `current`. StorageFailure if that directory
         fails.
         """
         directory = self._directories.find(path)
@@ -265,30 +267,30 @@ class LogManager:
             raise directory.fail(error, f"creating {topic_partition}") from error
 
     def swap(self, current: Log, future: Log) -> None:
-        """The copy in another directory is the log from now on. For the owner; `FutureLogs` has the rules."""
+        """Make the copy in another directory the current log. Owner only; `FutureLogs` has the rules."""
         self.futures.swap(current, future)
         self._logs[current.topic_partition] = future
 
     def retire(self, old: Log, new: Log) -> None:
-        """After `swap`: the log in the directory that it has left is deleted."""
+        """Delete the old log, in the directory that the partition has left. Called after `swap`."""
         self.futures.retire(old, new)
         self.checkpoint()
 
     def delete_future(self, topic_partition: TopicPartition) -> None:
-        """The log is not moved to another directory after all."""
+        """Cancel the move of a log to another directory."""
         with self._changing:
             self.futures.delete([topic_partition])
         self.checkpoint()
 
     def _check_mounted(self, directory: LogDirectory) -> None:
-        """A log that is created at the path of an unmounted volume would not be found again."""
+        """Take the directory offline if its volume is not mounted: a log created there would not be found again."""
         try:
             self._files.size(os.path.join(directory.path, META_PROPERTIES))
         except OSError as error:
             raise directory.fail(error, f"looking for {META_PROPERTIES}") from error
 
     def _clear_the_way(self, directory: LogDirectory, folder: str, topic_partition: TopicPartition) -> None:
-        """Nothing of an earlier log may become part of a new one: no file, and no entry of a checkpoint."""
+        """Remove all traces of an earlier log, so that no file and no checkpoint entry becomes part of a new one."""
         self._retired.clear_the_way(directory, folder, topic_partition)
         if self._checkpoints.name(directory, topic_partition):
             self.checkpoint()
@@ -326,7 +328,7 @@ class LogManager:
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Delete partitions: their folders are renamed now and removed by `maintain` later.
 
-        A folder that cannot be renamed, because the disk is full perhaps, is retried by every later call, which raises
+        A folder that cannot be renamed, perhaps because the disk is full, is retried by every later call, which raises
         the first failure.
         """
         doomed = list(partitions)
@@ -343,8 +345,8 @@ class LogManager:
             raise failure
 
     def expire_producers(self, at_most: int) -> Iterator[int]:
-        """Forget idle producers of every partition: how many, after every `at_most` of them, or somewhat more. The
-        caller may do something else in between.
+        """Forget idle producers of every partition. Yields how many, after every `at_most` producers or somewhat more,
+        so that the caller can do other work in between.
         """
         now = self.patient_clock.moment()
         expiration_ms = self._config.producer_id_expiration_ms
@@ -362,7 +364,7 @@ class LogManager:
         yield forgotten
 
     def maintain(self, now_ms: int) -> None:
-        """Write producer snapshots, and remove files and folders whose delay is over, by the steady clock."""
+        """Write producer snapshots, and remove files and folders whose delay has passed on the steady clock."""
         for one in list(self._logs.values()):
             if one.directory.offline is None:
                 try:
@@ -379,7 +381,7 @@ class LogManager:
 
     @property
     def directory_ids(self) -> dict[uuid.UUID, str]:
-        """The paths of the directories that can be used, by their ids."""
+        """The paths of the usable directories, by id."""
         return self._directories.ids
 
     def directory(self, path: str) -> LogDirectory | None:
@@ -393,11 +395,11 @@ class LogManager:
         return self._directories.id_of(path)
 
     def space(self, path: str) -> tuple[int, int]:
-        """All bytes of a directory's file system, and those that can still be used."""
+        """The size of a directory's file system in bytes, and how much of it is still available."""
         return self._files.space(path)
 
     def take_offline(self, path: str, reason: str) -> list[Log]:
-        """A directory has failed: its partitions are dropped, and returned. For the owner."""
+        """Drop the partitions of a directory that has failed, and return them. Owner only."""
         directory = self._directories.find(path)
         if directory is None:
             return []
@@ -417,10 +419,10 @@ class LogManager:
     # Checkpoints
 
     def checkpoint(self) -> None:
-        """Write down, for every directory, how far its logs are synced and where they begin.
+        """Write the recovery points and log start offsets of every directory.
 
-        A directory that fails does not keep the others from being written; the first failure is raised at the end. On
-        a full disk the old checkpoints stay, with a warning: `start_is_written` reports it.
+        A directory that fails does not keep the others from being written; the first failure is raised at the end. On a
+        full disk the old checkpoints stay, with a warning: `start_is_written` reports it.
         """
         self._checkpoint(self.directories)
 
@@ -428,13 +430,13 @@ class LogManager:
         self._checkpoints.write(directories, self._all(), now_ms=self.patient_clock.now_ms())
 
     def start_is_written(self, one: Log, offset: int) -> bool:
-        """Whether the last checkpoint has the log begin at `offset` or later, so that no crash brings back what is
-        below. Never waits.
+        """Whether the log start offset in the last checkpoint is `offset` or later, so that no crash brings back
+        records below it. Never blocks.
         """
         return self._checkpoints.log_start_offset(one) >= offset
 
     def secure(self, one: Log, offset: int) -> None:
-        """Sync a log up to `offset`, the base offset of a segment, and write that down: a start trusts what is below.
+        """Sync a log up to `offset`, the base offset of a segment, and write a checkpoint, so that a start trusts it.
 
         The active segment is not synced, since that could delay appends.
         """
@@ -469,7 +471,7 @@ class LogManager:
         return self._truncate(offsets, functools.partial(truncation.truncate_fully_and_start_at, now_ms=now_ms))
 
     def when_truncated(self, call: WhenTruncated) -> None:
-        """Have `call` informed of truncations, before anything is appended."""
+        """Call `call` after truncations, before anything is appended."""
         self._when_truncated.append(call)
 
     def _truncate(self, offsets: Mapping[TopicPartition, int], truncate: Callable[[Log, int], object]) -> Failures:
@@ -487,7 +489,7 @@ class LogManager:
             except (StorageFailure, Refused) as failure:
                 failures[partition] = failure
         self.futures.truncate(logs, now_ms=self._clock.now_ms())
-        # Also where nothing was removed: the checkpoint may have failed the last time. `_check_written` finds failures.
+        # Also if nothing was removed: the checkpoint may have failed the last time. `_check_written` finds failures.
         with contextlib.suppress(StorageFailure, Refused):
             self._checkpoint({one.directory.path: one.directory for one in logs}.values())
         for call in self._when_truncated:
@@ -509,7 +511,7 @@ class LogManager:
     # High watermarks
 
     def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
-        """What the last broker on these directories knew as high watermarks, for the partitions that are here."""
+        """The high watermarks that the previous broker on these directories wrote, for the partitions that are here."""
         found = self._checkpoints.read_high_watermarks(self.directories)
         return {partition: offset for partition, offset in found.items() if partition in self._logs}
 

@@ -1,7 +1,7 @@
 """The checkpoint files of all log directories: recovery points, log start offsets and high watermarks of their logs.
 
-A start goes by these files, so an operation that depends on them asks here what was really written: a full disk keeps
-the old files in place.
+Startup relies on these files, so an operation that depends on them asks here what was actually written: on a full disk
+the old files stay in place.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ log = get_log(__name__)
 
 
 class OffsetCheckpoints:
-    """For any thread. What writes waits for the disk, and for another write."""
+    """Safe in any thread. Methods that write block on disk I/O, and on another write."""
 
     def __init__(self) -> None:
         self._writing = threading.Lock()
         self._closed = False
-        # By the path of the directory.
+        # Both are keyed by the path of the directory.
         self._recovery_points: dict[str, Mapping[TopicPartition, int]] = {}
         self._log_start_offsets: dict[str, Mapping[TopicPartition, int]] = {}
 
@@ -41,12 +41,12 @@ class OffsetCheckpoints:
         recovery_points: Mapping[TopicPartition, int],
         log_start_offsets: Mapping[TopicPartition, int],
     ) -> None:
-        """What the files held at startup."""
+        """Remember what the files contained at startup."""
         self._recovery_points[directory.path] = dict(recovery_points)
         self._log_start_offsets[directory.path] = dict(log_start_offsets)
 
     def close(self) -> None:
-        """Wait for a write that is under way. None begins any more, but for `write_at_shutdown`."""
+        """Wait for a write that is under way, and allow no others except `write_at_shutdown`."""
         with self._writing:
             self._closed = True
 
@@ -58,14 +58,14 @@ class OffsetCheckpoints:
         return any(partition in offsets.get(directory.path, {}) for offsets in written)
 
     def recovery_point(self, one: Log) -> int:
-        """-1 if none is written."""
+        """The written recovery point; -1 if there is none."""
         return self._recovery_points.get(one.directory.path, {}).get(one.topic_partition, -1)
 
     def log_start_offset(self, one: Log) -> int:
         return self._log_start_offsets.get(one.directory.path, {}).get(one.topic_partition, 0)
 
     def are_valid_for(self, one: Log) -> bool:
-        """Whether a start would trust no offset of a log that is not synced, and begin the log where it begins."""
+        """Whether a start from these files would trust only synced offsets, and keep every record of the log."""
         return (
             0 <= self.recovery_point(one) <= one.recovery_point and self.log_start_offset(one) <= one.log_start_offset
         )
@@ -100,16 +100,16 @@ class OffsetCheckpoints:
             raise failure
 
     def write_at_shutdown(self, directory: LogDirectory, logs: Collection[Log], *, now_ms: int) -> None:
-        """The last ones. OSError is for the caller."""
+        """Write the last checkpoints. The caller handles OSError."""
         self._write(directory, logs, now_ms)
 
     def _write(self, directory: LogDirectory, logs: Collection[Log], now_ms: int) -> None:
         files = directory.files
         recovery_points = {one.topic_partition: one.recovery_point for one in logs}
-        # Also where the first segment begins there: its name may not be durable yet.
+        # Also written if the first segment begins at the same offset: its name may not be durable yet.
         starts = {one.topic_partition: one.log_start_offset for one in logs if one.log_start_offset > 0}
         checkpoints.write_offsets(files, directory.path, RECOVERY_POINT_CHECKPOINT, recovery_points)
-        # The next start goes by the time of the file. The system would set its own, which may not be believed.
+        # The next start reads the file's modification time. The system would set its own, which may not be believed.
         files.set_modified_ms(os.path.join(directory.path, RECOVERY_POINT_CHECKPOINT), now_ms)
         self._recovery_points[directory.path] = recovery_points
         checkpoints.write_offsets(files, directory.path, LOG_START_OFFSET_CHECKPOINT, starts)
@@ -134,8 +134,8 @@ class OffsetCheckpoints:
     def write_high_watermarks(
         self, directories: Iterable[LogDirectory], logs: Collection[Log], offsets: Mapping[TopicPartition, int]
     ) -> None:
-        """One that fails, because it is full perhaps, does not keep the others from being written; the first failure is
-        raised at the end.
+        """Write the high watermarks of these directories. One that fails, perhaps because it is full, does not keep the
+        others from being written; the first failure is raised at the end.
         """
         failure: StorageFailure | Refused | None = None
         with self._writing:

@@ -1,12 +1,12 @@
 """Which segments a log may delete, and their deletion: below its start, by `retention.ms` and by `retention.bytes`.
 
-Only whole segments at the beginning go, never one that reaches the high watermark. `start_offset` finds the offset at
-which the log begins afterwards. It reads time indexes: it is for a thread.
+Only whole segments at the beginning are deleted, never one that reaches the high watermark. `start_offset` finds the
+offset at which the log begins afterwards. It reads time indexes, so it runs in a thread.
 
 With `cleanup.policy=delete`, alone or beside `compact`, a segment expires with its largest timestamp: that of its
-records, or if they have none, the time at which its file was last written to. A timestamp in the future keeps a
-segment, and all that follow it, until then; `message.timestamp.after.max.ms` refuses such records. Without `delete`,
-only segments below the log start offset go.
+records, or if they have none, the time of the last write to its file. A timestamp in the future keeps a segment, and
+all that follow it, until then; `message.timestamp.after.max.ms` refuses such records. Without `delete`, only segments
+below the log start offset are deleted.
 """
 
 from kaspar.base.ids import Offset
@@ -26,7 +26,7 @@ class Retention:
         self._local = local
         self._snapshots = snapshots
         self._swaps = swaps
-        # The base offset of the segment that was last reported for its timestamps.
+        # The base offset of the segment whose timestamps in the future were reported last.
         self._reported = -1
 
     def start_offset(self, log_start_offset: int, now_ms: int, high_watermark: int) -> Offset:
@@ -40,7 +40,7 @@ class Retention:
         except OSError as error:
             raise local.directory.fail(error, f"looking for old segments of {local.topic_partition}") from error
         if local.completed_swaps() != swaps:
-            return Offset(log_start_offset)  # what was read may be of two segments with the same name
+            return Offset(log_start_offset)  # two different segments with the same name may have been read
         return Offset(start_offset)
 
     def _find(self, start: int, now_ms: int, high_watermark: int) -> int:
@@ -77,7 +77,7 @@ class Retention:
             )
 
     def delete_below(self, offset: int) -> int:
-        """Delete the segments that hold nothing from `offset` on, as far as possible now: how many. For the owner."""
+        """Delete the segments that end below `offset`, as far as possible now; returns how many. Owner only."""
         local = self._local
         before = len(local.segments.all)
         offset = self._deletable(offset)
@@ -96,8 +96,9 @@ class Retention:
         return slot > 0 and self._snapshots.waits(segments.base_offsets[slot])
 
     def _deletable(self, offset: int) -> int:
-        """Up to where segments below `offset` may be deleted now. The producer snapshot at the base offset of the first
-        segment that stays is all that a start would know of the producers before it.
+        """The offset, at most `offset`, below which segments may be deleted now. The producer snapshot at the base
+        offset of the first segment that stays must be written: a start knows the producers of deleted records from
+        nowhere else.
         """
         segments = self._local.segments
         slot = segments.slot_of(offset)

@@ -12,20 +12,20 @@ from kaspar.storage.segments.segment import NOT_LOADED, Segment
 
 
 def max_segment_ms(config: LogConfig) -> int:
-    """A compacted topic's segment is rolled in time to be cleaned within `max.compaction.lag.ms`."""
+    """The largest age of a segment: one of a compacted topic is rolled early enough for `max.compaction.lag.ms`."""
     if "compact" in config.cleanup_policy and config.max_compaction_lag_ms > 0:
         return min(config.max_compaction_lag_ms, config.segment_ms)
     return config.segment_ms
 
 
 def jitter_ms(config: LogConfig) -> int:
-    """`segment.jitter.ms` keeps many partitions that were created together from rolling together."""
+    """A random part of `segment.jitter.ms`, so that partitions that were created together do not all roll together."""
     most = min(config.segment_jitter_ms, max_segment_ms(config))
     return random.randrange(most) if most > 0 else 0
 
 
 class RollPolicy:
-    """For the owner of the log. All segments that it is given are open."""
+    """Owner only. All segments passed to it are open."""
 
     __slots__ = ("_config", "_directory", "_max_segment_ms")
 
@@ -37,7 +37,7 @@ class RollPolicy:
     def must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Whether a batch needs a new segment."""
         if segment.size == 0:
-            # An empty segment may begin too low for the batches that a follower fetches.
+            # The base offset of an empty segment may be too low for the batches that a follower fetches.
             return last_offset > segment.largest_offset
         return (
             self._age_ms(segment, max_timestamp, now_ms) > self._max_segment_ms - segment.jitter_ms
@@ -47,7 +47,7 @@ class RollPolicy:
         )
 
     def _age_ms(self, segment: Segment, max_timestamp: int, now_ms: int) -> int:
-        """By the timestamps of its records, or by the clock if its first batch has none."""
+        """The age of a segment by the timestamps of its records, or by the clock if its first batch has none."""
         if segment.rolling_timestamp == NOT_LOADED:
             self._load_rolling_timestamp(segment)
         if segment.rolling_timestamp >= 0:
@@ -62,19 +62,19 @@ class RollPolicy:
         segment.first_batch_at(max_timestamp, self._max_segment_ms)
 
     def update(self, segment: Segment) -> None:
-        """A segment that was filled under other settings."""
+        """Apply the settings to a segment that was filled under other settings."""
         segment.segment_ms_changed(self._max_segment_ms)
 
     @property
     def compacts_in_time(self) -> bool:
-        """Whether a segment has to be rolled for `max.compaction.lag.ms`, even without appends."""
+        """Whether a segment must be rolled for `max.compaction.lag.ms`, even without appends."""
         return "compact" in self._config.cleanup_policy and self._config.max_compaction_lag_ms < MAX_LONG
 
     def is_overdue(self, segment: Segment, now_ms: int) -> bool:
         """Whether a segment is older than `max.compaction.lag.ms`.
 
         Its age counts from its first record, but not from before the segment was created: otherwise old records that
-        come one by one would each end a segment, and have the log cleaned each time.
+        arrive one by one would each fill a segment, and start a cleaning each time.
         """
         if segment.rolling_timestamp == NOT_LOADED:
             self._load_found(segment)
@@ -82,7 +82,7 @@ class RollPolicy:
         return age_ms > self._config.max_compaction_lag_ms
 
     def _load_found(self, segment: Segment) -> None:
-        """The age of a segment that a start has found: it is at least as old as the last write to it."""
+        """Load the age of a segment that existed at startup: it is at least as old as the last write to it."""
         path = segment.path(LOG)
         try:
             self._load_rolling_timestamp(segment)

@@ -1,7 +1,7 @@
 """Removes the end of a log, durably, with everything that depends on it.
 
-For LogManager only: before anything is appended, it writes checkpoints that no longer count the removed offsets as
-synced. A log is truncated by a thread that has it to itself.
+Only LogManager uses this: before anything is appended, it writes checkpoints that no longer count the removed offsets
+as synced. The thread that truncates a log has it to itself.
 """
 
 import contextlib
@@ -11,10 +11,10 @@ from kaspar.storage.log import Log
 
 
 def truncate_to(log: Log, offset: int, *, now_ms: int) -> bool:
-    """Remove every record at or above `offset`. False if there is none: then only a leader epoch is forgotten that
-    began at the end of the log, and in which no record was written here before another leader was elected.
+    """Remove every record at or above `offset`. Returns False if there is none: then only a leader epoch is removed
+    that began at the end of the log and in which no record was written here before another leader was elected.
 
-    A truncation that did not finish is repeated, also to an offset that is not below the log's end.
+    A truncation that did not finish is repeated, even if `offset` is not below the log's end.
     """
     local = log.local
     if offset >= local.log_end_offset and not local.truncation_due:
@@ -39,7 +39,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, *, now_ms: int) -> None:
 
 @contextlib.contextmanager
 def _truncation(log: Log) -> Iterator[None]:
-    """One that fails half-way, because the disk is full perhaps, is due until it is repeated."""
+    """Leave `truncation_due` set if the truncation fails half-way, perhaps on a full disk: it must be repeated."""
     log.local.truncation_due = True
     try:
         _give_up_swap(log)

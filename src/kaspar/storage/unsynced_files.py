@@ -1,4 +1,4 @@
-"""What the next flush of a log has to sync beside its records: indexes, aborted transactions, and names of files."""
+"""What the next flush of a log has to sync besides its records: indexes, aborted transactions, and file names."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from kaspar.storage.segments.segment import Segment
 
 
 class UnsyncedFiles:
-    """The owner of the log adds to it; a flush, one at a time and in any thread, syncs."""
+    """The owner of the log adds files; a flush, one at a time and in any thread, syncs them."""
 
     __slots__ = ("_aborted", "_directory", "_folder", "_folder_is_new", "_indexes", "_topic_partition", "names")
 
@@ -30,15 +30,15 @@ class UnsyncedFiles:
         return bool(self._indexes or self._aborted or self.names)
 
     def add_indexes(self, segment: Segment) -> None:
-        """The segment takes no more appends: its index files are complete."""
+        """Add the indexes of a segment that takes no more appends, so that its index files are complete."""
         self._indexes.append(segment)
 
     def add_aborted(self, segment: Segment) -> None:
-        """An aborted transaction was added to the segment's index, and its marker may be synced at any moment."""
+        """Add a segment whose index got an aborted transaction, and whose marker may be synced at any moment."""
         self._aborted.add(segment)
 
     def add_rebuilt(self, segments: Iterable[Segment], *, names: bool) -> None:
-        """Indexes that recovery has rebuilt. `names`: also those of all files and of the folder itself."""
+        """Add indexes that recovery has rebuilt. With `names`, also the names of all files and of the folder itself."""
         for segment in segments:
             self._indexes.append(segment)
             if segment.aborted_count:
@@ -46,7 +46,7 @@ class UnsyncedFiles:
         self.names = self._folder_is_new = names
 
     def folder_renamed(self, folder: str) -> None:
-        """The next flush makes the folder's new name durable."""
+        """Have the next flush make the folder's new name durable."""
         self._folder = folder
         self.names = self._folder_is_new = True
 
@@ -68,7 +68,9 @@ class UnsyncedFiles:
             files.fsync_dir(self._folder)
 
     def _sync_aborted(self) -> None:
-        """Entries that do not fit on a full disk fail the flush: the recovery point must not pass their markers."""
+        """Write and sync the indexes of aborted transactions. If a full disk cannot take all entries, the flush fails:
+        the recovery point must not pass their markers.
+        """
         files = self._directory.files
         while self._aborted:
             segment = self._aborted.pop()

@@ -1,6 +1,6 @@
 """Checks a batch that a producer sent, and converts it as the topic's settings require, as Kafka's LogValidator does.
 
-Pure and thread-safe: nothing here knows a log. What depends on one (sequences, offsets, rolling) is checked by the
+Pure and thread-safe: nothing here uses a log. Checks that depend on one (sequences, offsets, rolling) are done by the
 append.
 """
 
@@ -37,8 +37,8 @@ from kaspar.storage.append import PreparedBatch
 _NO_TIMESTAMP = -1
 _SURELY_QUICK_BYTES = 16 << 10
 _PLAIN_BYTES = 4 << 20
-_GIVE_UP_NS = INLINE_CHECK_NS * 8 // 10  # the check looks at the clock only between parts of a batch
-_REFUSED_INLINE = 500  # records: each has to be read to list those that are refused
+_GIVE_UP_NS = INLINE_CHECK_NS * 8 // 10  # the clock is only checked between parts of a batch
+_REFUSED_INLINE = 500  # records: listing the refused ones means reading each record
 _CODECS = {
     "none": Codec.NONE,
     "uncompressed": Codec.NONE,
@@ -65,7 +65,7 @@ class RecordsRefused(Refused):
         super().__init__(code, message)
         self.record_errors = record_errors
         self.keyless_count = keyless_count
-        """How many of them were refused for having no key in a compacted topic."""
+        """How many of these records were refused for having no key in a compacted topic."""
 
 
 class WrongChecksum(Refused):
@@ -79,7 +79,7 @@ class WrongOffsetOrSequence(Refused):
 def prepare_inline(
     buffer: bytearray | memoryview, start: int, end: int, config: LogConfig, now_ms: int
 ) -> PreparedBatch | None:
-    """The same as `prepare` if that takes less than about a millisecond, so that the event loop may call it.
+    """Like `prepare`, but only if it takes less than about a millisecond, so that the event loop may call it.
 
     None if it takes longer, with no side effects: call `prepare` in a thread.
     """
@@ -109,13 +109,15 @@ def _may_run_inline(buffer: bytes | bytearray | memoryview, start: int, end: int
 
 
 def is_surely_quick(buffer: bytes | bytearray | memoryview, start: int, end: int) -> bool:
-    """Whether a batch is checked so quickly that many of them may be checked at once."""
+    """Whether the check of a batch is so quick that many can be checked in one turn."""
     size = end - start
     return size < HEADER_SIZE or (size <= _SURELY_QUICK_BYTES and not buffer[start + LOW_ATTRIBUTES_AT] & CODEC_MASK)
 
 
 def plain_terms(config: LogConfig) -> PlainTerms | None:
-    """The limits within which a topic takes a batch unchanged. None if it never does: it converts or syncs batches."""
+    """The limits within which a topic takes a batch unchanged. None if it never does, because it converts batches or
+    syncs after every few messages.
+    """
     if (
         config.compression_type not in ("producer", "uncompressed")
         or config.message_timestamp_type != "CreateTime"
@@ -134,9 +136,9 @@ def plain_terms(config: LogConfig) -> PlainTerms | None:
 def prepare_plain(
     buffer: bytearray | memoryview, start: int, end: int, terms: PlainTerms, now_ms: int
 ) -> PreparedBatch | None:
-    """The same as `prepare_inline`, at a third of its cost, for the most common batches: not compressed, quickly
-    checked, in no transaction, and in need of no change. None for all others, valid or not, with no side effects: they
-    are for `prepare_inline`.
+    """Fast path of `prepare_inline`, at a third of its cost, for the most common batches: not compressed, quickly
+    checked, not transactional, and accepted unchanged. None for all others, valid or not, with no side effects: call
+    `prepare_inline` for them.
     """
     try:
         return check_plain_batch(buffer, start, end, terms, now_ms)
@@ -214,7 +216,7 @@ def prepare(
 
 
 def _header_refusal(checked: CheckedBatch) -> Refused:
-    """Why a producer may not send a batch with this header."""
+    """Return the error for a batch with a header that producers may not send."""
     if checked.base_offset != 0:
         return Refused(
             ErrorCode.INVALID_RECORD,
@@ -229,7 +231,7 @@ def _header_refusal(checked: CheckedBatch) -> Refused:
 
 
 def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> Refused | None:
-    """The same refusal as the more specific error that Kafka's metrics count it as, if there is one."""
+    """The more specific error that Kafka's metrics count this refusal as, if there is one."""
     code, message = refusal.code, refusal.message
     if isinstance(refusal, NotOneBatch) or code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
         return None
@@ -245,13 +247,13 @@ def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> R
 
 
 def _check_size(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig) -> None:
-    """Before the records are read: a batch that is too large is not even decompressed."""
+    """Refuse a batch that is too large before its records are read or decompressed."""
     size = end - start
     try:
-        # Bytes after the batch are dropped, so its own length counts.
+        # Bytes after the batch are dropped, so only the batch's own length counts.
         size = min(size, read_header(buffer, start).size)
     except MalformedBytes:
-        return  # check_batch finds the same, and knows the error code
+        return  # check_batch finds the same problem, and knows the error code
     if size > config.max_message_bytes:
         raise _too_large(size, config)
 
@@ -270,7 +272,7 @@ def _has_wrong_time(checked: CheckedBatch, config: LogConfig, now_ms: int) -> bo
 
 
 def _refuse_records(buffer: bytearray | memoryview, checked: CheckedBatch, config: LogConfig, now_ms: int) -> None:
-    """Raise with the records that the topic refuses, if any. A timestamp of -1 means none, and is accepted."""
+    """Raise RecordsRefused if the topic refuses any record. A timestamp of -1 means none, and is accepted."""
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     create_time = config.message_timestamp_type == "CreateTime"

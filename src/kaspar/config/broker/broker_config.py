@@ -66,12 +66,12 @@ class BrokerConfig(
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where the broker listens, without controller.listener.names."""
+        """The addresses on which the broker listens, without controller.listener.names."""
         return listening_endpoints(self.listeners, self.listener_security_protocol_map, self.controller_listener_names)
 
     @property
     def advertised_endpoints(self) -> tuple[Endpoint, ...]:
-        """What Metadata responses contain. The broker fills in an empty host or port 0 once it listens."""
+        """The addresses in Metadata responses. The broker fills in an empty host or port 0 once it listens."""
         return advertised_endpoints(self.endpoints, self.advertised_listeners)
 
     @property
@@ -110,7 +110,7 @@ def _settle_log_dirs(parsed: dict[str, Any]) -> None:
 
 
 def _check_together(config: BrokerConfig) -> None:
-    """Rules about several settings."""
+    """Check rules that concern several settings."""
     if "broker" not in config.process_roles:
         raise InvalidSetting("process.roles must contain broker: a Kaspar process is broker and controller in one")
     for name, lowest in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
@@ -148,7 +148,7 @@ def _check_zookeeper(config: BrokerConfig) -> None:
 
 
 def _check_between_brokers(config: BrokerConfig) -> None:
-    """A broker must have the listener that other brokers use. One without a cluster needs none."""
+    """Check that the broker has the listener that other brokers use. A broker without a cluster needs none."""
     name, protocol = config.inter_broker_listener_name, config.security_inter_broker_protocol
     endpoints = config.advertised_endpoints
     names = [endpoint.listener for endpoint in endpoints]

@@ -1,4 +1,4 @@
-"""The part of the protocol that is compiled; this is the one place that chooses between its two forms.
+"""The compiled part of the protocol. Only this module chooses between its compiled and interpreted form.
 
 Import the modules from here (`from kaspar.protocol.core import wire`), never their contents by path.
 """

@@ -1,5 +1,5 @@
 """Reads Fetch requests and writes Fetch responses, versions 4 to 18. Part of the compiled core, since every read passes
-through it. Records go into a response as separate buffers; only small ones are copied, to save a write.
+through it. Records are put into a response as separate buffers; only small ones are copied, to save a write.
 """
 
 import struct
@@ -36,7 +36,7 @@ _SMALLEST_TOPIC = cython.declare(cython.int, 3)
 _SMALLEST_PARTITION = cython.declare(cython.int, 16)  # partition, fetch_offset, partition_max_bytes
 _SMALLEST_INDEX = cython.declare(cython.int, 4)
 
-# Copying this many bytes costs less than one more buffer to send.
+# Copying this many bytes is cheaper than sending one more buffer.
 _COPY_BELOW = cython.declare(cython.int, 4096)
 
 # The fixed fields at the start of a request and of a partition, by the first version that has them.
@@ -198,8 +198,8 @@ def write_response(
     session_id: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Any]:
-    """The response as buffers to be sent in this order; the first is `out`, which already has the header. Large records
-    are among them as they were given, in memory or not.
+    """Return the response as buffers to be sent in this order; the first is `out`, which already has the header. Large
+    records are included as they were passed, in memory or not.
     """
     flexible: cython.bint = version >= FIRST_FLEXIBLE
     buffers: list[Any] = [out]
@@ -226,7 +226,7 @@ def write_response(
 
 @cython.cfunc
 def _write_partition(buffers: list[Any], out: bytearray, version: cython.int, partition: Any) -> bytearray:
-    """Returns the buffer to continue with: a new one behind records that were not copied."""
+    """Write a partition. Returns the buffer to continue with: a new one if its records were not copied."""
     flexible: cython.bint = version >= FIRST_FLEXIBLE
     index, error_code, high_watermark, last_stable_offset, log_start_offset, records, aborted, replica = partition[:8]
     if version >= FIRST_WITH_LOG_START_OFFSET:
@@ -260,7 +260,7 @@ def _write_partition(buffers: list[Any], out: bytearray, version: cython.int, pa
 
 @cython.cfunc
 def _write_partition_tags(out: bytearray, diverging_epoch: Any, leader: Any, snapshot_id: Any) -> object:
-    """Each one: the tag, the size, the fields of the struct, and its own tagged fields (none)."""
+    """Write the tagged fields, each as tag, size, the fields of the struct, and its own tagged fields (none)."""
     if diverging_epoch is None and leader is None and snapshot_id is None:
         out.append(0)
         return None

@@ -95,16 +95,16 @@ def read_request(
 
 @cython.locals(data="const unsigned char[::1]")
 def read_one(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> OneBatch | None:
-    """The request in `buffer[start:end]`, its header included, if it is a Produce request of the most frequent form:
-    one batch for one partition, no transaction, no tagged fields.
+    """Fast path: read the request in `buffer[start:end]`, including its header, if it is a Produce request of the most
+    frequent form: one batch for one partition, no transaction, no tagged fields.
 
-    None for any other bytes: those go to `read_request_header` and `read_request`, which read the same from a request
-    of this form, at three times the cost.
+    None for any other bytes: use `read_request_header` and `read_request`, which give the same result for a request of
+    this form, at three times the cost.
     """
     data = buffer
     if start < 0 or end > len(buffer):
         raise ValueError(f"{start} to {end} is outside a buffer of {len(buffer)} bytes")
-    # Each comparison with `end` covers the bytes up to the next one.
+    # Each comparison with `end` covers the bytes up to the next comparison.
     if end - start < 10 or data[start] != 0 or data[start + 1] != 0:  # the key of Produce
         return None
     version: cython.int = primitives.read_int16(data, start + 2)
@@ -198,7 +198,7 @@ def write_response(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> None:
-    """Appends the response to `out`, behind its header."""
+    """Append the response to `out`, after its header."""
     flexible: cython.bint = version >= FIRST_FLEXIBLE
     wire.write_array_length(out, len(topics), flexible)
     topic: Any

@@ -148,8 +148,8 @@ def read(
     max_elements: int = wire.MAX_ELEMENTS,
     records_in_place: bool = False,
 ) -> tuple[AnyMessage, int]:
-    """The message at that position of the buffer, and the position behind it. Record batches in it are bytes, or views
-    of the buffer if they are read in place."""
+    """Read the message at that position of the buffer. Returns it and the position after it. Record batches in it are
+    bytes, or views of the buffer if they are read in place."""
     reader = wire.Reader(buffer, position, max_elements, records_in_place)
     message = _read_struct(reader, plan_of(message_class, version))
     return message, reader.position
@@ -209,7 +209,7 @@ def _null(field: FieldPlan) -> object:
 
 @cython.cfunc
 def _is_null_struct(marker: cython.int, field: FieldPlan) -> cython.bint:
-    """A nullable struct is preceded by 1 if it is not null, and is -1 if it is; a tagged field has 0 for null."""
+    """Whether a nullable struct is null: -1 if it is, 1 before its fields if not; in a tagged field 0 if it is."""
     return marker < 0 or (marker == 0 and field.tag >= 0)
 
 
@@ -248,7 +248,7 @@ def _read_value(reader: Any, field: FieldPlan, flexible: cython.bint, nullable: 
 
 
 def write(message: Message, version: int, encoded: Mapping[str, Sequence[bytes]] | None = None) -> bytes:
-    """The bytes of a message, or of a struct inside one, without what that version lacks.
+    """Write a message, or a struct inside one, without fields that the version lacks.
 
     `encoded` has the elements of some of the message's arrays as bytes that this function wrote before, at this
     version. They replace those of the message.
@@ -261,7 +261,7 @@ def write(message: Message, version: int, encoded: Mapping[str, Sequence[bytes]]
 def write_into(
     out: bytearray, message: Message, version: int, encoded: Mapping[str, Sequence[bytes]] | None = None
 ) -> None:
-    """Like write(), behind what `out` already has."""
+    """Append a message to `out`, like write()."""
     _write_struct(out, message, plan_of(type(message), version), encoded)
 
 
@@ -346,7 +346,7 @@ def _write_value(out: bytearray, value: Any, field: FieldPlan, flexible: cython.
 
 
 def array_length(count: int | None, flexible: bool) -> bytes:
-    """The bytes before an array's elements: null for None."""
+    """The bytes before an array's elements; None is a null array."""
     out = bytearray()
     wire.write_array_length(out, -1 if count is None else count, flexible)
     return bytes(out)

@@ -23,8 +23,8 @@ else:
 
 Buffer = Octets
 
-# The elements of all arrays of a message together. The largest request of the largest cluster has far fewer, and a
-# malicious frame costs no more than a few hundred megabytes and a second.
+# The limit for the elements of all arrays of a message together. The largest request of the largest cluster has far
+# fewer, and a malicious frame costs at most a few hundred megabytes and a second.
 MAX_ELEMENTS = 1 << 20
 MAX_STRING_BYTES = 0x7FFF
 _MAX_UVARINT = cython.declare(cython.longlong, 0xFFFF_FFFF)
@@ -46,7 +46,7 @@ def release_gil() -> None:
 
 @lru_cache(maxsize=16384)
 def uuid_of(raw: bytes) -> UUID:
-    """An id from its 16 bytes. Creating one takes a microsecond, and the same ids come again and again."""
+    """Create an id from its 16 bytes. That takes a microsecond, and the same ids occur again and again."""
     return UUID(bytes=raw)
 
 
@@ -83,7 +83,7 @@ class Reader:
     @cython.cfunc
     @cython.exceptval(-1)
     def _take(self, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Returns where the next `count` bytes start, and moves the position behind them."""
+        """Return where the next `count` bytes start, and move the position after them."""
         start: cython.Py_ssize_t = self.position
         if count > self.end - start:
             raise MalformedBytes(f"{count} bytes are needed at position {start}, but {self.end - start} are left")
@@ -130,7 +130,7 @@ class Reader:
         return value
 
     def fixed(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Several values of fixed size at once, which is faster than one by one."""
+        """Read several values of fixed size at once, which is faster than one by one."""
         at: cython.Py_ssize_t = self._take(layout.size)
         return layout.unpack_from(self.source, at)
 
@@ -140,7 +140,7 @@ class Reader:
     @cython.ccall
     @cython.exceptval(check=True)
     def uvarint(self) -> cython.longlong:
-        """At most five bytes, at most 32 bits."""
+        """Read an unsigned varint of at most five bytes and at most 32 bits."""
         varint: cython.longlong = primitives.read_varint(self.view, self.position, self.end)
         value: cython.longlong = primitives.unsigned_varint_value(varint)
         if value < 0 or value > _MAX_UVARINT:
@@ -151,7 +151,7 @@ class Reader:
     @cython.ccall
     @cython.exceptval(check=True)
     def bytes_length(self, compact: cython.bint) -> cython.longlong:
-        """The length before bytes or records, which are known to be there. -1 is null."""
+        """The length before bytes or records, which are known to be in the buffer. -1 is null."""
         length: cython.longlong = self.uvarint() - 1 if compact else self.int32()
         if length < -1 or length > self.end - self.position:
             raise MalformedBytes(f"a length of {length} before {self.end - self.position} bytes")
@@ -193,7 +193,7 @@ class Reader:
         start: cython.Py_ssize_t = self._take(length)
         if (
             cython.compiled
-        ):  # straight from memory: a slice of the source would be one more object, as expensive as the copy
+        ):  # directly from memory: a slice of the source would be another object, as expensive as the copy
             return cython.cast(cython.p_char, cython.address(self.view[0]))[start : start + length]
         return bytes(self.source[start : start + length])
 
@@ -224,7 +224,7 @@ class Reader:
         return None if length < 0 else self._octets(length)
 
     def nullable_records(self, compact: cython.bint) -> bytes | memoryview | None:
-        """Record batches: as bytes, or as a view of the buffer if the caller asked for records in place."""
+        """Read record batches, as bytes or, if the caller requested records in place, as a view of the buffer."""
         length: cython.longlong = self.bytes_length(compact)
         if length < 0:
             return None
@@ -234,7 +234,7 @@ class Reader:
         return memoryview(self.source)[start : start + length]
 
     def tagged_fields(self) -> Sequence[tuple[int, int, int]]:
-        """The tagged fields of a struct as (tag, start, end), ordered by tag; the position moves behind them."""
+        """The tagged fields of a struct as (tag, start, end), ordered by tag. Moves the position after them."""
         count: cython.longlong = self.uvarint()
         if count == 0:
             return ()
@@ -257,7 +257,7 @@ class Reader:
         return found
 
     def part(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Self:
-        """A reader of one part of the buffer, such as a tagged field."""
+        """Create a reader of one part of the buffer, such as a tagged field."""
         reader = type(self)(self.source, start, self.elements_left)
         reader.end = end
         return reader
@@ -277,7 +277,7 @@ def write_uvarint(out: bytearray, value: cython.longlong) -> None:
 
 @cython.ccall
 def write_array_length(out: bytearray, count: cython.longlong, compact: cython.bint) -> None:
-    """The length before an array, bytes or records: -1 for null."""
+    """Write the length before an array, bytes or records: -1 for null."""
     if compact:
         write_uvarint(out, count + 1)
     else:
@@ -307,7 +307,7 @@ def write_bytes(out: bytearray, value: Buffer | None, compact: cython.bint) -> N
 
 
 def write_node_endpoints(out: bytearray, endpoints: Sequence[tuple[int, str, int, str | None]]) -> None:
-    """The tagged fields at the end of a Produce or Fetch response: the endpoints of the leaders in it."""
+    """Write the tagged fields at the end of a Produce or Fetch response: the endpoints of the leaders in it."""
     if not endpoints:
         out.append(0)
         return

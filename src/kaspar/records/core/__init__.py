@@ -1,4 +1,4 @@
-"""The part of the records package that is compiled; this is the one place that chooses between its two forms.
+"""The compiled part of the records package. Only this module chooses between its compiled and interpreted form.
 
 Import the modules from here (`from kaspar.records.core import checking`), never their contents by path.
 """

@@ -1,5 +1,5 @@
-"""Looks over the batches of a segment file: where whole batches end, and which of them its indexes name. Part of the
-compiled core; the rules of checking.py hold."""
+"""Scans the batches of a segment file: where whole batches end, and for which of them its indexes have entries. Part of
+the compiled core; the rules of checking.py apply."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 
 
 class IndexPoint(NamedTuple):
-    """A batch that the indexes of a segment have entries for, with the largest timestamp up to it."""
+    """A batch for which the indexes of a segment have entries, with the largest timestamp up to it."""
 
     last_offset: int
     position: int
@@ -32,7 +32,7 @@ class IndexPoint(NamedTuple):
 
 @cython.locals(data="const unsigned char[::1]")
 def whole_batches(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> tuple[int, str | None]:
-    """Where the last whole batch ends, and what is wrong behind it, if anything is."""
+    """Return where the last whole batch ends, and what is wrong after it, if anything is."""
     data = buffer
     view = memoryview(buffer)
     size: cython.longlong
@@ -55,7 +55,7 @@ def whole_batches(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize
 @cython.final
 @cython.cclass
 class IndexPoints:
-    """Which batches of a new segment its sparse indexes have entries for, and the largest timestamp so far."""
+    """For which batches of a new segment its sparse indexes have entries, and the largest timestamp so far."""
 
     max_timestamp = cython.declare(cython.longlong, visibility="readonly")
     offset_of_max_timestamp = cython.declare(cython.longlong, visibility="readonly")
@@ -72,7 +72,7 @@ class IndexPoints:
 
     @cython.locals(data="const unsigned char[::1]")
     def add(self, batches: Octets, position: cython.longlong) -> list[IndexPoint]:
-        """The entries for these batches, which are written at `position` of the file."""
+        """Return the index entries for these batches, which are written at `position` of the file."""
         data = batches
         points: list[IndexPoint] = []
         here: cython.Py_ssize_t = 0

@@ -1,4 +1,4 @@
-"""Selects the batches of a fetch response that a consumer sees. Part of the compiled core, by the rules of checking.py.
+"""Selects the batches of a fetch response that a consumer sees. Compiled core; the rules of checking.py apply.
 
 Kafka leaves it to the consumer to skip control batches and, under read_committed, those of aborted transactions: the
 response lists the producers and first offsets of these, and their abort markers are among its batches. The CRC of every
@@ -30,7 +30,7 @@ _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 @cython.exceptval(-1)
 @cython.locals(data="const unsigned char[::1]")
 def _whole_batch_size(data: Octets, start: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The size of the whole batch at `start`: 0 if it is only partly there. Raises MalformedBytes."""
+    """The size of the whole batch at `start`; 0 if it is incomplete. Raises MalformedBytes."""
     left: cython.Py_ssize_t = len(data) - start
     if left <= layout.MAGIC_AT:
         return 0
@@ -60,17 +60,17 @@ def _damaged(data: Octets, start: cython.Py_ssize_t, what: str) -> MalformedByte
 @cython.final
 @cython.cclass
 class BatchSelector:
-    """`give` takes the records of a response, and `select` goes from batch to batch."""
+    """Selects batches from the responses passed to `give`; each call of `select` moves on to the next one."""
 
-    position = cython.declare(cython.Py_ssize_t, visibility="readonly")  # of the last batch that was selected
+    position = cython.declare(cython.Py_ssize_t, visibility="readonly")  # position of the last selected batch
     _source: memoryview
     _data = cython.declare("const unsigned char[::1]")
     _next: cython.Py_ssize_t
-    _aborted = cython.declare(list)  # (producer, first offset) of transactions still to come, the next of them last
-    _aborted_producers = cython.declare(set)  # those whose current transaction ends with an abort
+    _aborted = cython.declare(list)  # (producer, first offset) of later transactions, the next one last
+    _aborted_producers = cython.declare(set)  # producers whose current transaction ends with an abort
 
     def give(self, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
-        """The records of the next response, and the producer and first offset of each aborted transaction in it."""
+        """Set the records of the next response, and the producer and first offset of each aborted transaction in it."""
         self._source = records
         self._data = records
         self._next = 0
@@ -78,8 +78,8 @@ class BatchSelector:
         self._aborted_producers = set()
 
     def select(self, start: cython.longlong, until: cython.longlong) -> checking.BatchHeader | None:
-        """The next batch with data records from offset `start` on and below `until`; None if there is none. A partial
-        batch at the end of the response is ignored. Raises MalformedBytes."""
+        """Return the next batch with data records from offset `start` on and below `until`; None if there is none. A
+        partial batch at the end of the response is ignored. Raises MalformedBytes."""
         data = self._data
         size: cython.Py_ssize_t
         base_offset: cython.longlong
@@ -127,7 +127,7 @@ class BatchSelector:
 
     @cython.cfunc
     def _see_marker(self, size: cython.Py_ssize_t, last_offset: cython.longlong) -> object:
-        """An abort marker ends its producer's transaction: later batches belong to the next one."""
+        """End the producer's aborted transaction if this is an abort marker: later batches belong to the next one."""
         data = self._data
         position: cython.Py_ssize_t = self.position + layout.HEADER_SIZE
         end: cython.Py_ssize_t = self.position + size
@@ -138,7 +138,7 @@ class BatchSelector:
         self._check_crc(size)
         if data[self.position + layout.LOW_ATTRIBUTES_AT] & layout.CODEC_MASK:
             raise _damaged(data, self.position, "it is a compressed control batch")
-        for field in range(5):  # the length, the attributes, both deltas and the length of the key; then comes its type
+        for field in range(5):  # the length, the attributes, both deltas and the length of the key; the type is next
             while field != 1 and position < end and data[position] >= 0x80:
                 position += 1
             position += 1
@@ -155,7 +155,7 @@ def _first_offset(aborted: tuple[int, int]) -> int:
 
 @cython.locals(data="const unsigned char[::1]")
 def offset_behind(records: Octets) -> int | None:
-    """The offset behind the last whole batch; None if there is none. Raises MalformedBytes."""
+    """The offset after the last whole batch; None if there is none. Raises MalformedBytes."""
     data = records
     last: cython.Py_ssize_t = -1
     position: cython.Py_ssize_t = 0

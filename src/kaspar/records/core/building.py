@@ -1,7 +1,7 @@
-"""Builds the batches that coordinators write. Part of the compiled core; the rules of checking.py hold.
+"""Builds the batches that coordinators write. Part of the compiled core; the rules of checking.py apply.
 
-These are many and small: one or a few records with the same timestamp, without headers, compression or a transaction.
-So they need little of what `build_batch` can do.
+These batches are many and small: one or a few records with the same timestamp, without headers, compression or a
+transaction. So they need only a small part of what `build_batch` can do.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _pack_header = HEADER.pack_into
 @cython.inline
 @cython.exceptval(check=False)
 def _record_size(index: cython.Py_ssize_t, key: cython.Py_ssize_t, value: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Without its own length: attributes, timestamp, offset, key, value, no headers."""
+    """The size of a record without its length field: attributes, timestamp, offset, key, value, no headers."""
     octets: cython.Py_ssize_t = key + (value if value > 0 else 0)
     return (
         3
@@ -40,7 +40,9 @@ def _record_size(index: cython.Py_ssize_t, key: cython.Py_ssize_t, value: cython
 
 @cython.locals(data="unsigned char[::1]")
 def build_plain_batch(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -> bytearray:
-    """One batch of these keys and values, at least one, all with this timestamp: the same that `build_batch` builds."""
+    """Build one batch from these keys and values, at least one, all with this timestamp, exactly as `build_batch`
+    does.
+    """
     count: cython.Py_ssize_t = len(records)
     if count == 0:
         raise ValueError("a batch holds at least one record")

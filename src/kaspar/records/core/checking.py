@@ -4,7 +4,7 @@ The compiled core is written in Cython's pure Python mode, so the same file runs
 results. Its rules: index loops over typed memoryviews, no pointers; bounds are checked by this code, since the compiler
 adds no checks; and every number that wraps around in C is masked, since interpreted integers do not wrap.
 
-Header, walk and check stay in one file, since C types of one extension are out of reach of another.
+Header, walk and check are in one file, since an extension cannot use the C types of another.
 """
 
 from collections.abc import Callable
@@ -33,13 +33,13 @@ _CODECS = tuple(Codec)
 # Compressed, with LogAppendTime, transactional or control.
 _NOT_PLAIN_MASK = cython.declare(cython.int, 0x3F)
 
-# Kafka's LegacyRecord.RECORD_OVERHEAD_V0 behind offset and length: no batch of any format is smaller.
+# Kafka's LegacyRecord.RECORD_OVERHEAD_V0 after offset and length: no batch of any format is smaller.
 _SMALLEST_MESSAGE_BYTES = cython.declare(cython.Py_ssize_t, 26)
 
-# Fewer bytes are walked in less time than it takes to release the GIL and wait for it again.
+# Walking over fewer bytes takes less time than releasing the GIL and waiting for it again.
 _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)
 
-# Fewer bytes are copied in less time than it takes to create a view of them.
+# Copying fewer bytes takes less time than creating a view of them.
 _COPY_BELOW_BYTES = cython.declare(cython.Py_ssize_t, 1024)
 
 _PROBLEMS = (
@@ -62,7 +62,7 @@ class RecordWalk:
     """Checks the records of one batch, given in any number of pieces, cut anywhere.
 
     It reads every length, timestamp and offset delta, and skips the bytes of keys, values and headers, so it never
-    holds any of them. It stops at the first problem.
+    stores any of them. It stops at the first problem.
     """
 
     count = cython.declare(cython.longlong, visibility="readonly")
@@ -73,9 +73,9 @@ class RecordWalk:
     has_keyless = cython.declare(cython.bint, visibility="readonly")
     problem = cython.declare(cython.int, visibility="readonly")
     _base_timestamp: cython.longlong
-    _skip: cython.longlong  # bytes of the next piece that belong to a key, value or header whose length is known
-    _field: cython.int  # which field of the record comes next
-    _raw: cython.ulonglong  # the bits so far of a varint that goes on in the next piece
+    _skip: cython.longlong  # bytes of the next piece that belong to a key, value or header of known length
+    _field: cython.int  # the record's field that comes next
+    _raw: cython.ulonglong  # the bits so far of a varint that continues in the next piece
     _shift: cython.int
     _record_end: cython.longlong  # relative to the start of the next piece
     _headers_left: cython.longlong
@@ -103,7 +103,7 @@ class RecordWalk:
 
     @cython.locals(view="const unsigned char[::1]")
     def feed(self, piece: Octets) -> bool:
-        """Walk over the next piece. False once there is a problem."""
+        """Walk over the next piece. Returns False once there is a problem."""
         view = piece
         self._walk_with_or_without_gil(view, 0, len(piece))
         return self.problem == 0
@@ -242,7 +242,7 @@ class RecordWalk:
     @cython.ccall
     @cython.exceptval(check=False)
     def finish(self) -> cython.bint:
-        """There are no more pieces. False if there was a problem, or if a record is missing or cut off."""
+        """End the walk after the last piece. False if there was a problem, or if a record is missing or cut off."""
         if self.problem == 0 and (self.index != self.count or self._field != 0 or self._shift != 0 or self._skip != 0):
             self.problem = 9
         return self.problem == 0
@@ -317,7 +317,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When a compacted topic may drop the batch's tombstones; the base timestamp then holds it."""
+        """When a compacted topic may drop the batch's tombstones, if set. It is stored as the base timestamp."""
         return self.base_timestamp if self.attributes & layout.DELETE_HORIZON_FLAG else None
 
     def __repr__(self) -> str:
@@ -330,7 +330,7 @@ class BatchHeader:
 
 @cython.locals(data="const unsigned char[::1]")
 def read_header(buffer: Octets, position: cython.Py_ssize_t) -> BatchHeader:
-    """The header at `position`; the rest of the batch need not be in the buffer. Raises MalformedBytes."""
+    """Read the header at `position`; the rest of the batch need not be in the buffer. Raises MalformedBytes."""
     data = buffer
     left: cython.Py_ssize_t = len(buffer) - position
     if position < 0 or left < layout.HEADER_SIZE:
@@ -347,9 +347,9 @@ def read_header(buffer: Octets, position: cython.Py_ssize_t) -> BatchHeader:
 @cython.final
 @cython.cclass
 class CheckedBatch(BatchHeader):
-    """A batch that was checked as a whole: its header, its position, and what is known of its records.
+    """A batch that was checked as a whole: its header, its position, and facts about its records.
 
-    `max_timestamp` is that of the records, or -1 if none is newer; `header_max_timestamp` is what the header says.
+    `max_timestamp` is the largest of the records, or -1 if none is newer; `header_max_timestamp` is that of the header.
     """
 
     start = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -369,8 +369,8 @@ def check_batch(
 ) -> CheckedBatch:
     """Check the one batch that a producer sent in `buffer[start:end]`, all of it, and refuse it as Kafka does.
 
-    A partial batch behind it is ignored, as in Kafka; the result's `end` excludes it. What depends on the topic or the
-    sender (sizes, timestamps, keys, offsets, sequences, control batches) is left to the caller.
+    A partial batch after it is ignored, as in Kafka; the result's `end` excludes it. Checks that depend on the topic or
+    the sender (sizes, timestamps, keys, offsets, sequences, control batches) are left to the caller.
 
     `out_of_time` is called after each inflated piece; once it returns True, the check raises TakesTooLong.
     """
@@ -389,7 +389,7 @@ def _check_batch(
     end: cython.Py_ssize_t,
     out_of_time: Callable[[], bool] | None,
 ) -> CheckedBatch:
-    """`data` is a typed view of `buffer`, which is expensive to create."""
+    """Implements `check_batch`. `data` is a typed view of `buffer`, which is expensive to create."""
     size: cython.Py_ssize_t = _whole_batch_size(data, start, end)
     if size <= 0:
         raise _no_batch(size)
@@ -424,7 +424,7 @@ def _check_batch(
         )
     codec: cython.int = checked.attributes & layout.CODEC_MASK
     if codec > 4:
-        # An odd code, but it is the one that Kafka's broker sends.
+        # An unusual code, but it is the one that Kafka's broker sends.
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {codec}")
 
     walk: RecordWalk = RecordWalk.__new__(RecordWalk)
@@ -486,8 +486,8 @@ def check_plain_batch(
     terms: PlainTerms,
     now_ms: cython.longlong,
 ) -> PreparedBatch | None:
-    """Check a batch as `check_batch` does, if it can be appended unchanged. None if it needs a closer look: it is too
-    large, compressed, not the whole of `buffer[start:end]`, transactional or a control batch, its timestamps, keys or
+    """Check a batch like `check_batch`, if it can be appended unchanged. None if it needs the full check: it is too
+    large, compressed, not all of `buffer[start:end]`, transactional or a control batch, its timestamps, keys or
     sequence may be refused, or its header has to be changed.
     """
     data = buffer
@@ -536,7 +536,8 @@ def place_batch(
     base_offset: cython.longlong,
     leader_epoch: cython.longlong,
 ) -> None:
-    """Set the offset and leader epoch of the batch in the log, which the CRC does not cover so that a leader may."""
+    """Set the batch's offset in the log and its leader epoch, which the CRC does not cover so that a leader may do
+    this."""
     data = buffer
     if start < 0 or len(buffer) - start < layout.HEADER_SIZE:
         raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
@@ -548,7 +549,7 @@ def place_batch(
 @cython.exceptval(check=False)
 @cython.locals(data="const unsigned char[::1]")
 def _whole_batch_size(data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The size of the whole batch at `start`: 0 if there is only part of one, -1 or -2 if it cannot be a batch."""
+    """The size of the whole batch at `start`: 0 if it is incomplete, -1 or -2 if it cannot be a batch."""
     if end - start < layout.LENGTH_OVERHEAD:
         return 0
     size: cython.longlong = layout.batch_size(data, start)

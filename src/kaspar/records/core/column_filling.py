@@ -1,5 +1,5 @@
-"""Fills columns in Arrow's layout with the records of fetched batches. Part of the compiled core, by the rules of
-checking.py. No Python object is created for a record, and no length is trusted.
+"""Fills columns in Arrow's layout with the records of fetched batches. Part of the compiled core; the rules of
+checking.py apply. No Python object is created for a record, and no length is trusted.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 _FIRST_DATA_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 _FIRST_HEADERS = cython.declare(cython.Py_ssize_t, 1024)
 
-# Why a walk ended, where it was no problem of a record (see record_fields.py).
+# Why a walk ended, if not because of a problem of a record (see record_fields.py).
 _FINISHED = cython.declare(cython.int, 0)
 _UNTIL_REACHED = cython.declare(cython.int, -1)
 _FULL = cython.declare(cython.int, -2)
@@ -78,8 +78,8 @@ class OctetsColumn:
 
     @cython.cfunc
     def _make_room(self, rows: cython.Py_ssize_t, size: cython.Py_ssize_t, usual: cython.Py_ssize_t) -> object:
-        """Doubles the room, so that little is copied in total; above the usual size it grows only by what is needed."""
-        self._data = self._offsets = self._validity = None  # a bytearray cannot grow while there is a view of it
+        """Double the room, so that little is copied in total; above the usual size add only as much as is needed."""
+        self._data = self._offsets = self._validity = None  # a bytearray cannot grow while it has a view
         if rows > self._most_rows - self.rows:
             self._most_rows = max(self.rows + rows, 2 * self._most_rows)
             self.offsets += bytes(4 * (self._most_rows + 1) - len(self.offsets))
@@ -95,7 +95,7 @@ class OctetsColumn:
     @cython.exceptval(check=False)
     @cython.locals(data="const unsigned char[::1]")
     def _append(self, data: Octets, start: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.void:
-        """A length below zero is null."""
+        """Append one value. A length below zero is null."""
         row: cython.Py_ssize_t = self.rows
         size: cython.Py_ssize_t = self.size
         if length < 0:
@@ -114,12 +114,12 @@ class OctetsColumn:
 class ColumnFiller:
     """Reads one batch after the other, and fills columns until they are full.
 
-    `begin` takes a batch, `fill` says whether the columns are full before its end, and `start_new_columns` creates new
-    ones. Only records with offsets from `start` on and below `until` are taken, each offset once.
+    `begin` takes a batch, `fill` returns whether the columns are full before its end, and `start_new_columns` creates
+    new ones. Only records with offsets from `start` on and below `until` are taken, each offset once.
     """
 
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    next_offset = cython.declare(cython.longlong, visibility="readonly")  # behind the last record that was taken
+    next_offset = cython.declare(cython.longlong, visibility="readonly")  # offset after the last record that was taken
     keys = cython.declare(OctetsColumn, visibility="readonly")
     values = cython.declare(OctetsColumn, visibility="readonly")
     header_keys = cython.declare(OctetsColumn, visibility="readonly")
@@ -156,7 +156,7 @@ class ColumnFiller:
     _last_offset_delta: cython.longlong
     _base_timestamp: cython.longlong
     _timestamp_type: cython.int
-    _wanted_bytes: cython.longlong  # of the next record
+    _wanted_bytes: cython.longlong  # bytes of the next record
     _wanted_headers: cython.longlong
 
     def __init__(
@@ -188,7 +188,7 @@ class ColumnFiller:
         self._allocate()
 
     def start_new_columns(self) -> None:
-        """New columns, with as much room as the last ones, which the caller keeps, up to the usual size."""
+        """Create new columns; the caller keeps the old ones. They have as much room as those, up to the usual size."""
         for column in (self.keys, self.values, self.header_keys, self.header_values):
             column._begin(column._most_rows, min(len(column.data), self._most_bytes))
         self._allocate()
@@ -217,8 +217,8 @@ class ColumnFiller:
         header: checking.BatchHeader,
         pieces: Iterator[Octets] | None,
     ) -> None:
-        """The batch at `position`, whose header and CRC were checked. `pieces` are the inflated records of a compressed
-        batch, in pieces of whole records."""
+        """Begin the batch at `position`, whose header and CRC were checked. `pieces` are the inflated records of a
+        compressed batch, in pieces of whole records."""
         assert self._records_left == 0, "the last batch is not read to its end"
         codec: cython.int = header.attributes & layout.CODEC_MASK
         self._base_offset = header.base_offset
@@ -227,7 +227,7 @@ class ColumnFiller:
         self._last_offset_delta = header.last_offset_delta
         self._timestamp_type = header.is_log_append_time
         self._base_timestamp = header.max_timestamp if self._timestamp_type else header.base_timestamp
-        self._records_left = header.count  # 0: compaction keeps such a batch for its producer's last sequence
+        self._records_left = header.count  # may be 0: compaction keeps such a batch for its producer's last sequence
         self._position = self._piece_end = 0
         self._pieces = pieces
         if pieces is None:
@@ -236,7 +236,7 @@ class ColumnFiller:
             self._piece_end = position + header.size
 
     def fill(self) -> bool:
-        """Take the records of the batch. True if the columns are full before its end: then call it again."""
+        """Take the records of the batch. Returns True if the columns are full before its end: then call it again."""
         reason: cython.int
         while True:
             if self._piece_end - self._position < _GIL_RELEASE_BYTES:
@@ -261,7 +261,7 @@ class ColumnFiller:
 
     @cython.cfunc
     def _next_piece(self) -> cython.bint:
-        """Go on with the next piece of a compressed batch. False at its end."""
+        """Continue with the next piece of a compressed batch. Returns False at its end."""
         if self._pieces is None:
             return False
         try:
@@ -292,7 +292,8 @@ class ColumnFiller:
     @cython.exceptval(check=False)
     @cython.locals(data="const unsigned char[::1]")
     def _walk(self, data: Octets) -> cython.int:
-        """Take the records of the piece, and return why that ended; the position is then that of the next record."""
+        """Take the records of the piece, and return why the walk ended. The position is then that of the next
+        record."""
         position: cython.Py_ssize_t = self._position
         end: cython.Py_ssize_t = self._piece_end
         left: cython.longlong = self._records_left
@@ -320,7 +321,7 @@ class ColumnFiller:
     @cython.exceptval(check=False)
     @cython.locals(data="const unsigned char[::1]")
     def _take(self, data: Octets, start: cython.Py_ssize_t, fields: record_fields.RecordFields) -> cython.int:
-        """Take the record at `start`, if it is wanted; anything but _FINISHED ends the walk before it."""
+        """Take the record at `start`, if its offset is wanted; anything but _FINISHED ends the walk before it."""
         offset: cython.longlong = fields.offset_delta
         if offset < 0 or offset > self._last_offset_delta:
             return record_fields.OFFSET_OUTSIDE_BATCH
@@ -364,7 +365,7 @@ class ColumnFiller:
     @cython.nogil
     @cython.exceptval(check=False)
     def _room_for(self, size: cython.longlong, headers: cython.longlong) -> cython.int:
-        """A record that is larger than the limit of all columns gets columns of its own."""
+        """Check whether a record fits. One that is larger than the limit of all columns gets columns of its own."""
         wants_bytes: cython.bint = self._wants_keys or self._wants_values or self._wants_headers
         if self.rows == self._most_rows or (wants_bytes and self.rows > 0 and size > self._most_bytes - self._bytes):
             return _FULL
@@ -408,7 +409,7 @@ class ColumnFiller:
     def _put_headers(
         self, row: cython.Py_ssize_t, data: Octets, position: cython.Py_ssize_t, headers: cython.longlong
     ) -> cython.void:
-        """The headers were checked. A record without any has null, as with Spark's own source."""
+        """Append the headers of a record, which were checked. A record without any has null, as in Spark's source."""
         varint: cython.longlong
         size: cython.longlong
         field: cython.longlong

@@ -1,5 +1,6 @@
-"""Writes rows in Arrow's layout as the records of batches, and assigns partitions by key. Part of the compiled core, by
-the rules of checking.py. Offsets are checked when a column is created, so loops over its rows need not check them.
+"""Writes rows in Arrow's layout as the records of batches, and assigns partitions by key. Part of the compiled core;
+the rules of checking.py apply. Offsets are checked when a column is created, so loops over its rows need not check
+them.
 """
 
 import cython
@@ -128,7 +129,7 @@ class OctetColumn:
     @cython.nogil
     @cython.exceptval(check=False)
     def _size(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """-1 for null."""
+        """The size of the value in a row; -1 for null."""
         if not self._is_there:
             return -1
         row += self._first
@@ -199,7 +200,7 @@ class TimestampColumn:
     @cython.nogil
     @cython.exceptval(check=False)
     def _at_ms(self, row: cython.Py_ssize_t, if_null: cython.longlong) -> cython.longlong:
-        """Only if none is negative."""
+        """The timestamp of a row in milliseconds. Only valid if none is negative."""
         row += self._first
         if self._has_nulls and not (self._valid[row >> 3] >> (row & 7)) & 1:
             return if_null
@@ -236,7 +237,7 @@ class RecordColumns:
         header_values: OctetColumn | None = None,
         timestamps: TimestampColumn | None = None,
     ) -> None:
-        """Without timestamps, and where they are null, records get the time at which they are written."""
+        """Records without a timestamp get the time at which they are written."""
         self.count = values.count
         self._keys = keys
         self._values = values
@@ -279,7 +280,7 @@ class RecordColumns:
 @cython.final
 @cython.cclass
 class BatchBuilder:
-    """Collects the records of one batch, behind room for its header, until `limit` bytes are reached.
+    """Collects the records of one batch, after room for its header, until `limit` bytes are reached.
 
     A larger record gets a batch of its own. If even that would be larger than `most`, the record is not taken, and
     `too_large` is the size of that batch.
@@ -294,7 +295,7 @@ class BatchBuilder:
     too_large = cython.declare(cython.longlong, visibility="readonly")
     room = cython.declare(cython.Py_ssize_t, visibility="readonly")  # the bytes that it occupies
     _next_room: cython.Py_ssize_t  # the size of the last batch, and probably of the next
-    _wanted: cython.Py_ssize_t  # bytes that the next record takes, if there was no room for it
+    _wanted: cython.Py_ssize_t  # size of the next record, if there was no room for it
     _buffer: object
     _out = cython.declare("unsigned char[::1]")
 
@@ -331,8 +332,8 @@ class BatchBuilder:
         last: cython.Py_ssize_t,
         now_ms: cython.longlong,
     ) -> int:
-        """Take the rows in `rows[first:last]` (int32). Returns the position in `rows` of the first that was not taken:
-        `last`, unless the batch is full or a record too large. `now_ms` is for rows without a timestamp."""
+        """Append the rows in `rows[first:last]` (int32). Returns the position in `rows` of the first that was not
+        taken: `last`, unless the batch is full or a record too large. `now_ms` is for rows without a timestamp."""
         row_of = rows
         if first < 0 or last > len(rows):
             raise ValueError(f"{first} to {last} is outside {len(rows)} rows")
@@ -487,7 +488,7 @@ class BatchBuilder:
 @cython.final
 @cython.cclass
 class Partitioner:
-    """Assigns the rows of one topic to partitions: the one that a row asks for, else that of its key, else the sticky
+    """Assigns the rows of one topic to partitions: the one that a row requests, else that of its key, else the sticky
     one, which changes after every `switch_bytes`, in the order of `sticky` (int32)."""
 
     partition_count = cython.declare(cython.longlong, visibility="readonly")
@@ -523,8 +524,9 @@ class Partitioner:
         asked_first: cython.Py_ssize_t = 0,
         ignore_keys: cython.bint = False,
     ) -> memoryview:
-        """The partitions (int32) of the rows in `rows[first:last]`. `asked_for` is the column of partitions; if it asks
-        for one that the topic does not have, `out_of_range` is set, and `stranger` is that partition."""
+        """Return the partitions (int32) of the rows in `rows[first:last]`. `asked_for` is the column of requested
+        partitions. If it has one that the topic does not have, `out_of_range` is set, and `stranger` is that
+        partition."""
         row_of = rows
         has_asked: cython.bint = asked_for is not None
         has_valid: cython.bint = asked_for_valid is not None

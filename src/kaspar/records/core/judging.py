@@ -1,8 +1,9 @@
 """Decides which records stay in a compacted log, by Kafka's rules (Cleaner). Part of the compiled core; the rules of
-key_table.py hold.
+key_table.py apply.
 
-Records beyond the end of the key map stay. Of those with a key, the ones that are not older than the map's offset stay,
-but a tombstone only until the delete horizon of its batch. Control records stay. Other records without a key go.
+Records beyond the end of the key map stay. A record with a key stays if it is not older than the map's offset for the
+key, but a tombstone only until the delete horizon of its batch. Control records stay. Other records without a key do
+not.
 """
 
 import cython
@@ -30,7 +31,7 @@ _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 class RecordJudge:
     """Decides in three steps: `collect` reads records, the caller looks up `lookup_keys` and writes their last offsets
     to `lookup_offsets`, and `settle` decides. The result is a bit for each record in `stays` and BATCH_FACTS numbers
-    for each batch in `facts`. It holds until the next run of batches, or the next batch, is collected.
+    for each batch in `facts`. It is valid until the next run of batches, or the next batch, is collected.
     """
 
     records_read = cython.declare(cython.longlong, visibility="readonly")
@@ -44,18 +45,18 @@ class RecordJudge:
     lookup_count = cython.declare(cython.Py_ssize_t, visibility="readonly")
     _stays = cython.declare("unsigned char[::1]")
     _facts = cython.declare("long long[::1]")
-    _counts = cython.declare("long long[::1]")  # records of each batch that were collected and are not settled
+    _counts = cython.declare("long long[::1]")  # collected records of each batch that are not settled
     _lookup_keys = cython.declare("long long[::1]")
     _lookup_offsets = cython.declare("long long[::1]")
     _latest_offset: cython.longlong
     _now_ms: cython.longlong
-    # The records that were collected. Known: 0 goes, 1 stays, 2 is a tombstone that stays; 3 and 4 are 1 and 2 if the
-    # map agrees.
+    # The collected records. `_known`: 0 is removed, 1 stays, 2 is a tombstone that stays; 3 and 4 are like 1 and 2, if
+    # the map confirms it.
     _offsets = cython.declare("long long[::1]")
     _timestamps = cython.declare("long long[::1]")
     _known = cython.declare("unsigned char[::1]")
     _held: cython.Py_ssize_t
-    _index: cython.longlong  # of the next record in the verdict
+    _index: cython.longlong  # index of the next record in the result
     _batch: cython.Py_ssize_t
     # The batch that is being collected.
     _base_offset: cython.longlong
@@ -80,7 +81,9 @@ class RecordJudge:
 
     @cython.locals(data="const unsigned char[::1]")
     def collect_plain(self, buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> int:
-        """The whole batches in `buffer[start:end]`, up to one that is not plain or damaged. Returns its position."""
+        """Collect the whole batches in `buffer[start:end]`, up to one that is not plain or damaged, and return its
+        position.
+        """
         data = buffer
         if start < 0 or end > len(buffer):
             raise ValueError(f"{start} to {end} is outside a buffer of {len(buffer)} bytes")
@@ -98,7 +101,7 @@ class RecordJudge:
 
     @cython.locals(data="const unsigned char[::1]")
     def collect_batch(self, buffer: Octets, start: cython.Py_ssize_t, drops_records: cython.bint) -> None:
-        """The one batch at `start`, which is not compressed or of which no record stays."""
+        """Collect the one batch at `start`, which is not compressed or of which no record stays."""
         data = buffer
         end: cython.Py_ssize_t = len(buffer)
         if start < 0 or end - start < layout.HEADER_SIZE:
@@ -122,7 +125,7 @@ class RecordJudge:
 
     @cython.locals(data="const unsigned char[::1]")
     def begin(self, buffer: Octets, start: cython.Py_ssize_t) -> None:
-        """The batch at `start` comes in inflated pieces: `collect` and `settle` each of them, then `finish`."""
+        """Begin the compressed batch at `start`: call `collect` and `settle` for each inflated piece, then `finish`."""
         data = buffer
         if start < 0 or len(buffer) - start < layout.HEADER_SIZE:
             raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
@@ -131,7 +134,7 @@ class RecordJudge:
 
     @cython.locals(data="const unsigned char[::1]")
     def collect(self, records: Octets) -> bool:
-        """Whole records of the batch. False if it is damaged."""
+        """Collect whole records of the batch. Returns False if it is damaged."""
         data = records
         end: cython.Py_ssize_t = len(records)
         self._make_room(plain_runs.most_records(end, self._left) + 1)
@@ -143,7 +146,7 @@ class RecordJudge:
         return not self.is_damaged
 
     def settle(self) -> None:
-        """Decide about the collected records: `lookup_offsets` are complete."""
+        """Decide about the collected records, after `lookup_offsets` has been filled."""
         if self._held * layout.SMALLEST_RECORD_SIZE < _GIL_RELEASE_BYTES:
             self._settle()
         else:
@@ -151,13 +154,13 @@ class RecordJudge:
                 self._settle()
 
     def finish(self) -> bool:
-        """There are no more pieces. False if the batch is damaged."""
+        """End the batch after the last piece. Returns False if it is damaged."""
         if self._left:
             self.is_damaged = True
         return not self.is_damaged
 
     def _begin_verdict(self, records: cython.Py_ssize_t, batches: cython.Py_ssize_t) -> None:
-        """Make room for the verdict on this many."""
+        """Make room for the result of this many records and batches."""
         self._index = 0
         self._batch = 0
         self._held = 0
@@ -171,7 +174,7 @@ class RecordJudge:
             self._counts = memoryview(bytearray(8 * batches)).cast("q")
 
     def _make_room(self, records: cython.Py_ssize_t) -> None:
-        """Make room to collect this many more records."""
+        """Make room to collect this many records."""
         self._held = 0
         self.lookup_count = 0
         if records > len(self.lookup_offsets):
@@ -205,7 +208,7 @@ class RecordJudge:
     @cython.exceptval(check=False)
     @cython.locals(data="const unsigned char[::1]")
     def _collect_batch(self, data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """False if it is damaged."""
+        """Collect one batch. Returns False if it is damaged."""
         size: cython.Py_ssize_t = layout.batch_size(data, start)
         if size < layout.HEADER_SIZE or size > end - start:
             self.is_damaged = True

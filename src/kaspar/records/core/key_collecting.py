@@ -1,5 +1,5 @@
 """Finds the keys of a log's records, for the table of keys. Part of the compiled core; the rules of key_table.py
-hold."""
+apply."""
 
 import cython
 
@@ -22,13 +22,13 @@ _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 @cython.final
 @cython.cclass
 class KeyCollector:
-    """Finds the keys of records: `keys` has the position and size of each in the bytes that were read, `offsets` the
-    offset of its record, and `count` is their number, until the next ones are collected."""
+    """Finds the keys of records. `keys` has the position and size of each in the bytes that were read, `offsets` the
+    offset of its record, and `count` is their number. They are valid until the next ones are collected."""
 
     keys = cython.declare(memoryview, visibility="readonly")
     offsets = cython.declare(memoryview, visibility="readonly")
     count = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    last_offset = cython.declare(cython.longlong, visibility="readonly")  # of the last batch that was read; -1: none
+    last_offset = cython.declare(cython.longlong, visibility="readonly")  # last offset of the last batch; -1: none
     records_read = cython.declare(cython.longlong, visibility="readonly")
     is_damaged = cython.declare(cython.bint, visibility="readonly")
     _keys = cython.declare("long long[::1]")
@@ -50,8 +50,8 @@ class KeyCollector:
         first_offset: cython.longlong,
         end_offset: cython.longlong,
     ) -> int:
-        """The keys from `first_offset` on of the whole batches in `buffer[start:end]`, up to one that is not plain, not
-        below `end_offset`, or damaged. Returns the position of that one."""
+        """Collect the keys from `first_offset` on of the whole batches in `buffer[start:end]`, up to one that is not
+        plain, not below `end_offset`, or damaged. Returns the position of that one."""
         data = buffer
         if start < 0 or end > len(buffer):
             raise ValueError(f"{start} to {end} is outside a buffer of {len(buffer)} bytes")
@@ -88,7 +88,7 @@ class KeyCollector:
     def collect(
         self, records: Octets, base_offset: cython.longlong, first_offset: cython.longlong, most: cython.longlong
     ) -> int:
-        """The keys of whole records of one batch, of which `most` are left. Returns the number of records."""
+        """Collect the keys of whole records of one batch, of which `most` are left. Returns the number of records."""
         data = records
         end: cython.Py_ssize_t = len(records)
         self._begin(plain_runs.most_records(end, most))
@@ -123,7 +123,7 @@ class KeyCollector:
         first_offset: cython.longlong,
         most: cython.longlong,
     ) -> cython.longlong:
-        """Returns the number of records. More than `most`, for which there is no room, are damage."""
+        """Collect keys. Returns the number of records. More than `most`, for which there is no room, are damage."""
         found: cython.longlong = 0
         count: cython.Py_ssize_t = self.count
         offset: cython.longlong

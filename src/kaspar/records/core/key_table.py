@@ -1,14 +1,15 @@
-"""The table of keys by which compaction decides. Part of the compiled core; the rules of checking.py hold.
+"""The table of keys by which compaction decides. Part of the compiled core; the rules of checking.py apply.
 
-Compaction has four compiled modules: key_collecting.py finds the keys of a log's records, this table holds their last
-offsets, judging.py decides by it which records stay, and rebuilding.py writes new batches of those. Their loops create
-no Python object for a record and run without the GIL, so that a thread can clean beside an event loop.
+Compaction has four compiled modules: key_collecting.py finds the keys of a log's records, this table has their last
+offsets, judging.py decides by it which records stay, and rebuilding.py writes new batches from those. Their loops
+create no Python object for a record and run without the GIL, so that a thread can clean while an event loop runs.
 
-Batches were checked when they were appended, and their CRC again when they were read. So the loops check no more than
-they need to stay within bounds; they stop at damage, and the caller asks `is_damaged`.
+Batches were checked when they were appended, and their CRC again when they were read. So the loops only check what they
+need to stay within bounds; they stop at damage, and the caller checks `is_damaged`.
 
-Nearly all of the time is spent waiting for memory, since the slots of keys are scattered. So keys are taken in blocks:
-all are hashed, then all of their slots are touched, which the processor does in parallel, and then they are compared.
+Nearly all of the time is spent waiting for memory, since the slots of keys are scattered. So keys are processed in
+blocks: all are hashed, then all of their slots are touched, which the processor does in parallel, and then they are
+compared.
 """
 
 import cython
@@ -17,19 +18,19 @@ from kaspar.records.codec import Octets
 
 IS_COMPILED: bool = cython.compiled
 
-SLOT_WORDS = 3  # the hash takes two; then the offset plus one, so that zeroed memory is an empty table
+SLOT_WORDS = 3  # two for the hash, one for the offset plus one, so that zeroed memory is an empty table
 
 _BLOCK_KEYS = cython.declare(cython.int, 64)
 
-# Fewer take less time than it takes to release the GIL and wait for it again.
+# Processing fewer keys takes less time than releasing the GIL and waiting for it again.
 _GIL_RELEASE_KEYS = cython.declare(cython.Py_ssize_t, 1024)
 
 
 @cython.final
 @cython.cclass
 class KeyTable:
-    """The last offset of each key. A key is its hash: SipHash-2-4 of 128 bits under a secret seed, so that nobody can
-    choose keys that collide."""
+    """The last offset of each key. A key is stored as its hash: SipHash-2-4 of 128 bits with a secret seed, so that
+    nobody can choose keys that collide."""
 
     slot_count = cython.declare(cython.longlong, visibility="readonly")
     capacity = cython.declare(cython.longlong, visibility="readonly")
@@ -41,7 +42,7 @@ class KeyTable:
     _touched: cython.ulonglong
 
     def __init__(self, slots: memoryview, capacity: int, seed: tuple[int, int]) -> None:
-        """`slots`: zeroed 64-bit words, SLOT_WORDS to a slot; `capacity`: how many slots may be filled."""
+        """`slots`: zeroed 64-bit words, SLOT_WORDS per slot; `capacity`: how many slots may be filled."""
         self._slots = slots
         self.slot_count = len(slots) // SLOT_WORDS
         self.capacity = capacity
@@ -66,7 +67,7 @@ class KeyTable:
 
     @cython.locals(data="const unsigned char[::1]")
     def put(self, key: Octets, offset: cython.longlong) -> bool:
-        """False if the key is new and the table is full."""
+        """Store the offset of a key. Returns False if the key is new and the table is full."""
         data = key
         self._hash(data, 0, len(key), 0)
         return self._put(0, offset)
@@ -187,7 +188,7 @@ class KeyTable:
     @cython.nogil
     @cython.exceptval(check=False)
     def _home(self, place: cython.int) -> cython.Py_ssize_t:
-        """The slot where the search for a key begins: the upper bits of its hash, in proportion, with no division."""
+        """The slot where the search for a key begins: the upper bits of its hash, in proportion, without a division."""
         slot_count: cython.ulonglong = self.slot_count
         upper_bits: cython.ulonglong = self._hashes[2 * place] >> 32
         return 3 * ((upper_bits * slot_count) >> 32)
@@ -211,7 +212,7 @@ class KeyTable:
     @cython.nogil
     @cython.exceptval(check=False)
     def _slot(self, place: cython.int) -> cython.Py_ssize_t:
-        """Where the hashed key is, or the empty slot where it would go; -1 if every slot has another key."""
+        """The slot with the hashed key, or the empty slot for it; -1 if every slot has another key."""
         slot: cython.Py_ssize_t = self._home(place)
         end: cython.Py_ssize_t = 3 * self.slot_count
         tried: cython.longlong = 0

@@ -1,7 +1,7 @@
 """Runs of plain batches (neither compressed nor transactional nor control), which compaction reads in one call.
 
-There is room for as many records as a batch says that it has, but never for more than fit into its bytes. A batch with
-more records than it says is found to be damaged before one of them is written where there is no room.
+There is room for as many records as a batch's header counts, but never for more than fit into its bytes. If a batch has
+more records than its header counts, it is found to be damaged before any record is written beyond the room.
 
 An inlined module: see kaspar/base/primitives.py for its rules.
 """
@@ -17,7 +17,7 @@ NOT_PLAIN_MASK: Final = 0x37  # compressed, transactional or control
 
 
 class RunSize(NamedTuple):
-    """The most that can be in a run."""
+    """The most batches and records that can be in a run."""
 
     batches: cython.Py_ssize_t
     records: cython.longlong
@@ -29,7 +29,7 @@ def is_plain(data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> 
 
 
 def measure_run(data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> RunSize:
-    """The whole plain batches from `position` on."""
+    """Measure the run of whole plain batches from `position` on."""
     size: cython.longlong
     batches: cython.Py_ssize_t = 0
     records: cython.longlong = 0

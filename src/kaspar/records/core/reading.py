@@ -1,5 +1,5 @@
 """Reads the records of a batch one by one, as Python objects. Part of the compiled core; the rules of checking.py
-hold."""
+apply."""
 
 import cython
 
@@ -25,8 +25,8 @@ _MOST_VARINT_BYTES = cython.declare(cython.Py_ssize_t, 5)
 
 @cython.locals(data="const unsigned char[::1]")
 def whole_records(buffer: Octets) -> tuple[int, int]:
-    """Where the last whole record of `buffer` ends, and how many bytes from there on the next one takes, or 0 where
-    that is not known yet. -1 if there can be no record."""
+    """Return where the last whole record of `buffer` ends, and the size of the record after it, or 0 if that is not
+    known yet. The position is -1 if there can be no record."""
     data = buffer
     start: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t = len(buffer)
@@ -48,7 +48,7 @@ def whole_records(buffer: Octets) -> tuple[int, int]:
 @cython.final
 @cython.cclass
 class RecordReader:
-    """Reads the records of one batch out of its inflated bytes, which may come in pieces of whole records."""
+    """Reads the records of one batch from its inflated bytes, which may come in pieces of whole records."""
 
     _base_offset: cython.longlong
     _base_timestamp: cython.ulonglong

@@ -1,5 +1,5 @@
-"""Writes new batches of the records that stay in a compacted log. Part of the compiled core; the rules of key_table.py
-hold. The batches were read by judging.py before, so their structure is known to be valid.
+"""Writes new batches from the records that stay in a compacted log. Part of the compiled core; the rules of
+key_table.py apply. The batches were read by judging.py before, so their structure is known to be valid.
 
 A batch is rebuilt as Kafka does it (MemoryRecords.filterTo): the base timestamp is that of the first record that stays,
 or the delete horizon if there is one, and every record's timestamp delta is relative to it.
@@ -31,8 +31,8 @@ _KEPT_WHEN_EMPTY = cython.declare(cython.int, 0x38)  # timestamp type, transacti
 @cython.final
 @cython.cclass
 class BatchRebuilder:
-    """Collects the batches that stay in `out`, one after the other, until `take`. They are given in offset order, each
-    with its verdict: see RecordJudge."""
+    """Collects the batches that stay in `out`, one after the other, until `take`. They are passed in offset order, each
+    with the result of RecordJudge for it."""
 
     out = cython.declare(bytearray, visibility="readonly")
     size = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -49,11 +49,11 @@ class BatchRebuilder:
     _base_timestamp: cython.longlong
     _max_timestamp: cython.longlong
     _count: cython.longlong
-    _index: cython.longlong  # of the next record among the verdicts
+    _index: cython.longlong  # index of the next record in `stays`
 
     def __init__(self, last_data_offsets: memoryview, end_offset: int, delete_horizon_ms: int) -> None:
         """`last_data_offsets`: int64, sorted: the last offset of each active producer's last batch.
-        `delete_horizon_ms`: for batches that need a delete horizon and have none."""
+        `delete_horizon_ms`: set in batches that need a delete horizon and have none."""
         self._last_data_offsets = last_data_offsets
         self._next_last_data_offset = 0
         self._end_offset = end_offset
@@ -67,7 +67,7 @@ class BatchRebuilder:
     def add_plain(
         self, buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t, stays: Octets, facts: Octets
     ) -> None:
-        """The batches in `buffer[start:end]`, uncompressed, with their verdicts."""
+        """Add the batches in `buffer[start:end]`, uncompressed, with their results."""
         data = buffer
         stay = stays
         fact = facts
@@ -100,7 +100,7 @@ class BatchRebuilder:
         ends_nothing: cython.bint,
         keeps_empty: cython.bint,
     ) -> None:
-        """The one batch at `start`, uncompressed or with no record that stays."""
+        """Add the one batch at `start`, which is uncompressed or of which no record stays."""
         data = buffer
         stay = stays
         fact = facts
@@ -114,8 +114,8 @@ class BatchRebuilder:
 
     @cython.locals(data="const unsigned char[::1]", fact="const long long[::1]")
     def begin(self, buffer: Octets, start: cython.Py_ssize_t, facts: Octets) -> bool:
-        """The compressed batch at `start`. True if it has to be rebuilt: the caller then passes its records through
-        `copy`, in pieces, compresses them and calls `put_rebuilt`."""
+        """Begin the compressed batch at `start`. Returns True if it has to be rebuilt: the caller then passes its
+        records through `copy`, in pieces, compresses them and calls `put_rebuilt`."""
         data = buffer
         fact = facts
         self._make_room(layout.batch_size(data, start))
@@ -124,7 +124,7 @@ class BatchRebuilder:
 
     @cython.locals(data="const unsigned char[::1]", stay="const unsigned char[::1]", out="unsigned char[::1]")
     def copy(self, records: Octets, stays: Octets) -> memoryview:
-        """The records that stay, as they are written in the new batch."""
+        """Copy the records that stay, in the form that they have in the new batch."""
         data = records
         stay = stays
         end: cython.Py_ssize_t = len(records)
@@ -142,7 +142,7 @@ class BatchRebuilder:
 
     @cython.locals(data="const unsigned char[::1]")
     def put_rebuilt(self, buffer: Octets, start: cython.Py_ssize_t, records: Octets) -> None:
-        """The batch at `start`, with these compressed records instead of its own."""
+        """Add the batch at `start`, with these compressed records instead of its own."""
         data = buffer
         size: cython.Py_ssize_t = layout.HEADER_SIZE + len(records)
         self._make_room(size)
@@ -150,8 +150,8 @@ class BatchRebuilder:
         self._put_header(data, start, size)
 
     def take(self) -> memoryview:
-        """The batches that stay, with CRCs computed for the new ones. Valid until the next batches are added, which
-        overwrite them."""
+        """Return the batches that stay, with CRCs computed for the new ones. They are valid until the next batches are
+        added, which overwrite them."""
         view = memoryview(self.out)
         position: cython.Py_ssize_t = 0
         size: cython.Py_ssize_t
@@ -207,7 +207,7 @@ class BatchRebuilder:
         ends_nothing: cython.bint,
         keeps_empty: cython.bint,
     ) -> cython.bint:
-        """Drop, empty or keep the batch as it is. False if it has to be rebuilt from some of its records."""
+        """Drop, empty or keep the batch unchanged. Returns False if it has to be rebuilt from some of its records."""
         size: cython.Py_ssize_t = layout.batch_size(data, start)
         last_offset: cython.longlong = layout.last_offset(data, start)
         attributes: cython.int = data[start + layout.LOW_ATTRIBUTES_AT]
@@ -269,7 +269,7 @@ class BatchRebuilder:
         out: bytearray | memoryview,
         to: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """Copy the records that stay, with timestamps relative to the new base. Returns the position behind them."""
+        """Copy the records that stay, with timestamps relative to the new base. Returns the position after them."""
         varint: cython.longlong
         rest: cython.Py_ssize_t
         timestamp_size: cython.Py_ssize_t
@@ -304,8 +304,8 @@ class BatchRebuilder:
     @cython.exceptval(check=False)
     @cython.locals(data="const unsigned char[::1]")
     def _put_header(self, data: Octets, start: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.void:
-        """Write the header of the batch at `start` for a new one of `size` bytes, which then lacks only its CRC.
-        Offsets, leader epoch, producer and sequence stay."""
+        """Write the header of a new batch of `size` bytes, from that of the batch at `start`. Only the CRC is missing
+        then. Offsets, leader epoch, producer and sequence stay."""
         primitives.copy_bytes(self._out, self.size, data, start, layout.HEADER_SIZE)
         primitives.write_int32(self._out, self.size + layout.LENGTH_AT, size - layout.LENGTH_OVERHEAD)
         primitives.write_int32(self._out, self.size + layout.CRC_AT, 0)

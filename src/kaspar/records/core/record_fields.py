@@ -9,7 +9,7 @@ import cython
 
 from kaspar.base.primitives import Octets, read_varint, varint_size, varint_value, varlong_size
 
-# Problems of a record; 0 is none.
+# Problems of a record; 0 means none.
 BAD_NUMBER: Final = 1
 RECORD_TOO_SHORT: Final = 2
 BEYOND_END: Final = 3
@@ -36,7 +36,7 @@ _SMALLEST_BODY: Final = 6  # attributes, timestamp, offset, no key, no value and
 
 
 class RecordFields(NamedTuple):
-    """Where the fields are in the bytes that were read. With a problem, nothing else holds."""
+    """The positions and sizes of the fields. If there is a problem, the others are not valid."""
 
     problem: cython.int
     end: cython.Py_ssize_t
@@ -51,7 +51,7 @@ class RecordFields(NamedTuple):
 
 
 def read_record(data: Octets, position: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> RecordFields:
-    """The record at `position`, which has to end by `limit`. Its headers are not read."""
+    """Read the record at `position`, which must end by `limit`. Its headers are not read."""
     varint: cython.longlong = read_varint(data, position, limit)
     if varint < 0:
         return failed(BAD_NUMBER)
@@ -62,7 +62,7 @@ def read_record(data: Octets, position: cython.Py_ssize_t, limit: cython.Py_ssiz
     if length > limit - position:
         return failed(BEYOND_END)
     end: cython.Py_ssize_t = position + length
-    timestamp_at: cython.Py_ssize_t = position + 1  # behind the attributes, which have no meaning yet
+    timestamp_at: cython.Py_ssize_t = position + 1  # after the attributes, which have no meaning yet
     timestamp_size: cython.Py_ssize_t = varlong_size(data, timestamp_at, end)
     position = timestamp_at + timestamp_size
     varint = read_varint(data, position, end)
@@ -104,7 +104,7 @@ def failed(problem: cython.int) -> RecordFields:
 def check_headers(
     data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong
 ) -> cython.int:
-    """The problem of a record whose `count` headers begin at `position`: 0 if they fill it to its end."""
+    """The problem of a record whose `count` headers begin at `position`: 0 if they end where it ends."""
     varint: cython.longlong
     field: cython.longlong
     size: cython.longlong

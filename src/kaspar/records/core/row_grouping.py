@@ -1,4 +1,4 @@
-"""The rows of columns by the groups (topics, partitions) that they belong to. Part of the compiled core."""
+"""The rows of columns, sorted by the groups (topics, partitions) that they belong to. Part of the compiled core."""
 
 import cython
 
@@ -9,8 +9,8 @@ IS_COMPILED: bool = cython.compiled
 def group_rows(
     groups: memoryview, group_count: cython.Py_ssize_t, rows: memoryview, first: cython.Py_ssize_t
 ) -> tuple[memoryview, memoryview]:
-    """The rows `rows[first:first + len(groups)]` sorted by group (all int32), in their order within each group; and
-    where each group starts, followed by where the last one ends."""
+    """Sort the rows `rows[first:first + len(groups)]` by group (all int32), keeping their order within each group. Also
+    returns where each group starts, followed by where the last one ends."""
     group_of = groups
     row_of = rows
     count: cython.Py_ssize_t = len(groups)

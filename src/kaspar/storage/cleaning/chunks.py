@@ -1,7 +1,7 @@
 """Reads a segment for the cleaner: chunks of whole batches with valid checksums, as fast as the throttle allows.
 
-A batch that is larger than a chunk is read whole. Anything that is not a valid batch is a DamagedSegment: nothing is
-cleaned past it, since a key that is read wrongly would remove the records of another.
+A batch that is larger than a chunk is read whole. Anything that is not a valid batch is a DamagedSegment: cleaning
+stops there, since a key that is read wrongly would remove the records of another.
 """
 
 from collections.abc import Generator
@@ -19,14 +19,14 @@ from kaspar.storage.segments.segment import Segment
 
 class Chunk(NamedTuple):
     position: int
-    """In the file."""
+    """The position of `data` in the file."""
     data: bytes
     end: int
     """Where the whole batches in `data` end."""
 
 
 def read_chunks(owner: Log, segment: Segment, pace: Pace, *, from_offset: int = 0) -> Generator[Chunk]:
-    """All batches of the segment, or those from a position on that is not behind `from_offset`."""
+    """Read all batches of the segment, or those from a position at or before `from_offset`."""
     directory = owner.directory
     path = segment.path(LOG)
     handle = directory.readers.acquire(segment, path)

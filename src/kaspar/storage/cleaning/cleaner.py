@@ -1,11 +1,12 @@
-"""Cleans one log: finds the last offset of each key of its dirty part, and rewrites its segments without the others.
+"""Cleans one log: finds the last offset of each key of its dirty part, and rewrites its segments without older records.
 
-One call is one pass, as in Kafka. The map of keys has a bounded size; if the dirty part has more keys, the pass goes as
-far as the map reaches, and the log is dirty from there on, for the next pass. Segments that have become small are
-merged, up to the size of one segment. Each group of segments is replaced on its own: a pass that is stopped between two
-groups keeps what it has done, and one that is stopped within a group leaves that group as it was.
+One call is one pass, as in Kafka. The map of keys has a bounded size. If the dirty part has more keys, the pass cleans
+as much as fits in the map, and the rest stays dirty for the next pass. Segments that have become small are merged, up
+to the size of one segment. Each group of segments is replaced on its own: a pass that is stopped between two groups
+keeps the finished groups, and one that is stopped within a group leaves that group unchanged.
 
-For one thread at a time. It reads and writes files; what only the owner of the log may do, it has the owner do.
+Used by one thread at a time. It reads and writes files; steps that only the owner of the log may do are run by the
+owner.
 """
 
 import os
@@ -34,8 +35,7 @@ log = get_log(__name__)
 LARGEST_RELATIVE_OFFSET = 0x7FFF_FFFF
 MOST_SEGMENTS_IN_A_GROUP = 32
 """The owner renames the files of a group in one step, which takes a sixth of a millisecond for each segment on a disk
-and blocks the event loop. What is still small afterwards is merged by the next pass.
-"""
+and blocks the event loop. The next pass merges segments that are still small."""
 
 OnOwner = Callable[[Log, Callable[[], None]], None]
 """Runs a call in the thread that owns the log, waits for it, and raises what it raised."""
@@ -43,7 +43,7 @@ OnOwner = Callable[[Log, Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class CleanerSettings:
-    """For one thread: its share of the memory that is configured for all."""
+    """The settings of one thread: its share of the memory that is configured for all."""
 
     dedupe_buffer_size: int
     io_buffer_size: int
@@ -59,7 +59,7 @@ class CleaningStatistics:
     records_written: int = 0
     bytes_written: int = 0
     records_without_key: int = 0
-    """Written before the topic was compacted, which refuses them. They are removed."""
+    """Records from before the topic was compacted, since compacted topics refuse them. They are removed."""
     segments_before: int = 0
     segments_after: int = 0
     buffer_utilization: float = 0.0
@@ -73,7 +73,7 @@ class CleaningStatistics:
 @dataclass(frozen=True, slots=True)
 class Cleaned:
     next_dirty_offset: int
-    """Up to here the log is clean."""
+    """The log is clean up to here."""
     statistics: CleaningStatistics = field(default_factory=CleaningStatistics)
 
 
@@ -93,7 +93,7 @@ class Cleaner:
         stopped: Callable[[], bool] = lambda: False,
         wall_ms: int | None = None,
     ) -> Cleaned:
-        """`wall_ms`: the wall clock's time, if `now_ms` does not believe it (see `rewrite`).
+        """Do one pass over a log. `wall_ms`: the wall clock's time, if `now_ms` does not believe it (see `rewrite`).
 
         Raises CleaningStopped (also if the log was deleted or truncated meanwhile), Uncleanable, Refused (the disk is
         full) or StorageFailure. The log is intact in any case.
@@ -107,13 +107,13 @@ class Cleaner:
                 raise CleaningStopped(f"files of {owner.topic_partition} were deleted in the meantime") from error
             raise owner.directory.fail(error, f"cleaning {owner.topic_partition}") from error
         except (DamagedSegment, MalformedBytes) as damage:
-            if owner.local.truncations != to_clean.truncations:  # what was being read was cut off
+            if owner.local.truncations != to_clean.truncations:  # the bytes being read were cut off
                 raise CleaningStopped(f"{owner.topic_partition} was truncated in the meantime") from damage
             raise
 
 
 def _is_missing(owner: Log, error: FileNotFoundError) -> bool:
-    """Whether a file is gone that should exist. Retention may delete files that were about to be read."""
+    """Whether a file that should exist is missing. Retention may delete files that were about to be read."""
     return any(error.filename == one.path(LOG) and owner.local.has_segment(one) for one in owner.segments.all)
 
 
@@ -144,7 +144,9 @@ class _Pass:
         return Cleaned(next_dirty_offset, statistics)
 
     def _remove_leftovers(self) -> None:
-        """Files of a cleaning that failed. With `.cleaned` files about, a start would not finish a later swap."""
+        """Remove the files of a failed cleaning: while `.cleaned` files exist, a start would not finish a later
+        swap.
+        """
         folder, files = self._owner.folder, self._owner.directory.files
         for name in files.listdir(folder):
             if name.endswith(CLEANED):
@@ -193,7 +195,7 @@ class _Pass:
         statistics.segments_after += 1
 
     def _keep_modification_time(self, replacement: Replacement) -> None:
-        """Retention uses it if records have no timestamps."""
+        """Copy the modification time of the last old segment: retention uses it if records have no timestamps."""
         files = self._owner.directory.files
         files.set_modified_ms(replacement.new.path(LOG) + CLEANED, files.modified_ms(replacement.old[-1].path(LOG)))
 
@@ -207,8 +209,8 @@ class SegmentSize:
 
 
 def group_sizes(sizes: list[SegmentSize], config: LogConfig, first_uncleanable_offset: int) -> list[int]:
-    """How many consecutive segments form each group (Kafka's groupSegmentsBySize): no more than fit in one segment,
-    even if nothing is removed, by its size, its indexes, and the 31 bits that an index has for an offset.
+    """How many consecutive segments form each group (Kafka's groupSegmentsBySize): at most as many as fit in one
+    segment if nothing is removed, considering its size, its indexes, and the 31 bits that an index has for an offset.
     """
     ends = [*(one.base_offset for one in sizes[1:]), first_uncleanable_offset]
     counts: list[int] = []

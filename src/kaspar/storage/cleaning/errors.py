@@ -1,4 +1,4 @@
-"""Why a log is not cleaned, for now or permanently."""
+"""Reasons why a log is not cleaned, for now or permanently."""
 
 from kaspar.base.errors import KasparError
 from kaspar.storage.swaps import CleaningStopped
@@ -7,12 +7,12 @@ __all__ = ["CleaningStopped", "DamagedSegment", "OverfullSegment", "Uncleanable"
 
 
 class Uncleanable(KasparError):
-    """The log cannot be cleaned, and trying again would not help. It stays as it is."""
+    """The log cannot be cleaned, and a retry would not help. It is left unchanged."""
 
 
 class OverfullSegment(Uncleanable):
-    """The new segment would be larger than positions in it can be. In a batch that gets a delete horizon, timestamps
-    are relative to that, which may take more bytes than cleaning removes.
+    """The new segment would exceed the largest position. In a batch that gets a delete horizon, timestamps are relative
+    to it, which may take more bytes than cleaning removes.
     """
 
     def __init__(self, path: str, most_bytes: int) -> None:
@@ -21,7 +21,7 @@ class OverfullSegment(Uncleanable):
 
 
 class DamagedSegment(Uncleanable):
-    """A segment is corrupt. It stays as it is: cleaning could only lose more."""
+    """A segment is corrupt. It is left unchanged: cleaning could only lose more."""
 
     def __init__(self, path: str, position: int, problem: str) -> None:
         super().__init__(f"{path} is damaged at position {position}: {problem}")

@@ -1,7 +1,7 @@
 """Maps every key of the dirty part of a log to its last offset, as far as the map has room (Kafka's buildOffsetMap).
 
-Records of aborted transactions replace nothing, and control records have no keys in this sense: neither is mapped.
-Nothing at or above `end` is read, for its transactions may still be open.
+Neither records of aborted transactions, which replace nothing, nor control records, which have no keys in this sense,
+are mapped. Nothing at or above `end` is read, because its transactions may still be open.
 """
 
 from contextlib import closing
@@ -25,8 +25,8 @@ class KeyScan(NamedTuple):
 
 
 def fill(keys: KeyMap, owner: Log, begin: int, end: int, pace: Pace) -> KeyScan:
-    """Forget what the map knew and fill it with the keys from `begin` up to, not including, `end`. How far it came says
-    `keys.latest_offset`: to `end - 1`, unless it is full.
+    """Clear the map and fill it with the keys from `begin` up to, not including, `end`. Afterwards `keys.latest_offset`
+    is the last offset that was mapped: `end - 1`, unless the map is full.
     """
     keys.clear(max(0, end - begin))
     keys.latest_offset = begin - 1
@@ -68,7 +68,7 @@ class _Scan:
                     raise DamagedSegment(segment.path(LOG), chunk.position, str(error)) from error
 
     def _map(self, chunk: Chunk) -> bool:
-        """False if nothing more is to be mapped in this segment."""
+        """Map the keys of a chunk. Returns False if nothing more is to be mapped in this segment."""
         keys, data = self._keys, chunk.data
         position = 0
         while True:

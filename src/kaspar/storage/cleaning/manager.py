@@ -1,11 +1,11 @@
-"""The state of cleaning for all logs, as in Kafka's LogCleanerManager: up to where each is clean, which are being
-cleaned now, and which are uncleanable.
+"""The state of cleaning for all logs, as in Kafka's LogCleanerManager: up to which offset each is clean, which are
+being cleaned now, and which are uncleanable.
 
 The first dirty offsets are in the `cleaner-offset-checkpoint` of each log directory, in Kafka's format. A damaged file
-counts as empty: everything is dirty then, which costs a cleaning but no record.
+counts as empty: then everything is dirty, which costs a cleaning but no record.
 
-An uncleanable log, which is damaged, is left alone until the broker restarts or the topic's settings change.
-For any thread. Methods may wait for the disk unless they say otherwise.
+An uncleanable log, which is damaged, is left alone until the broker restarts or the topic's settings change. Safe in
+any thread. Methods may block on disk I/O unless they say otherwise.
 """
 
 import threading
@@ -31,7 +31,7 @@ log = get_log(__name__)
 
 @dataclass(slots=True)
 class _Checkpoint:
-    """The first dirty offsets of the logs in a directory, and the topics that these logs were of."""
+    """The first dirty offsets of the logs in a directory, and the topic ids of these logs."""
 
     directory: LogDirectory
     first_dirty_offsets: dict[TopicPartition, int]
@@ -54,7 +54,7 @@ class LogCleanerManager:
         self._logs = logs
         self._lock = threading.RLock()
         self._checkpoints: dict[str, _Checkpoint] = {}
-        # How often each had been truncated when `offsets_to_clean` looked at it.
+        # How often each log had been truncated when `offsets_to_clean` ran.
         self._in_progress: dict[Log, int] = {}
         self._uncleanable: dict[TopicPartition, _Uncleanable] = {}
         logs.when_truncated(self.truncated)
@@ -64,8 +64,8 @@ class LogCleanerManager:
     def next_to_clean(
         self, last_stable_offsets: Mapping[TopicPartition, int], now_ms: int
     ) -> tuple[Log, OffsetsToClean] | None:
-        """The log that most needs cleaning, reserved for the caller until `done`, `failed` or `release`: first one that
-        has waited longer than `max.compaction.lag.ms`, otherwise the one with the highest dirty ratio.
+        """Reserve and return the log that most needs cleaning, until `done`, `failed` or `release`: first one that has
+        waited longer than `max.compaction.lag.ms`, otherwise the one with the highest dirty ratio.
         """
         with self._lock:
             self.last_run_ms = now_ms
@@ -84,7 +84,7 @@ class LogCleanerManager:
             try:
                 if self._reserve(one, to_clean, last_stable_offsets[one.topic_partition]):
                     return one, to_clean
-            except Refused as refused:  # no space is left in its directory: another one may have some
+            except Refused as refused:  # its directory has no space left: another one may have some
                 refusal = refused
         if refusal is not None:
             raise refusal
@@ -98,10 +98,11 @@ class LogCleanerManager:
         return to_clean if taken else None
 
     def _reserve(self, one: Log, to_clean: OffsetsToClean, last_stable_offset: int) -> bool:
-        """Reserve a log for the caller, unless another thread has it, and sync what cleaning depends on.
+        """Reserve a log for the caller, unless another thread has it, and sync the data that cleaning depends on.
 
-        The segments, so that a start does not take the gaps that cleaning leaves for lost records. And the markers of
-        transactions, which decide what is removed: a power cut must not undo them. They may be in the active segment.
+        The segments are synced so that a start does not mistake the gaps that cleaning leaves for lost records. So are
+        the markers of transactions, which decide what is removed and may be in the active segment: a power failure must
+        not undo them.
         """
         with self._lock:
             if one in self._in_progress:
@@ -146,25 +147,25 @@ class LogCleanerManager:
     # Results
 
     def done(self, one: Log, next_dirty_offset: int) -> None:
-        """The log was cleaned. If it was truncated since `offsets_to_clean`, the result is worth nothing."""
+        """The log was cleaned: store the result, unless the log was truncated since `offsets_to_clean`."""
         with self._lock:
             was_truncated = self._in_progress.pop(one, one.local.truncations) != one.local.truncations
             if not was_truncated and not one.deleted and one.directory.offline is None:
                 self._write_offset(one, next_dirty_offset)
 
     def release(self, one: Log) -> None:
-        """The log was not cleaned, and may be tried again."""
+        """Release a log that was not cleaned; it may be tried again."""
         with self._lock:
             self._in_progress.pop(one, None)
 
     def failed(self, one: Log, reason: str) -> None:
-        """The log is uncleanable."""
+        """Mark the log as uncleanable."""
         with self._lock:
             self._in_progress.pop(one, None)
             self._uncleanable[one.topic_partition] = _Uncleanable(one, one.config, reason)
 
     def truncated(self, offsets: Mapping[Log, int]) -> None:
-        """Logs were truncated: what is appended to each from its offset on is dirty."""
+        """Lower the first dirty offsets of logs that were truncated: what is appended from there on is dirty."""
         changed = {}
         with self._lock:
             for one, offset in offsets.items():
@@ -177,7 +178,7 @@ class LogCleanerManager:
                 self._write(checkpoint)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """These partitions were deleted, or moved to another broker."""
+        """Forget partitions that were deleted or moved to another broker."""
         with self._lock:
             for partition in partitions:
                 self._uncleanable.pop(partition, None)
@@ -188,18 +189,18 @@ class LogCleanerManager:
     # State
 
     def first_dirty_offset(self, one: Log) -> int:
-        """Up to where the log is clean; the log start offset if it was never cleaned."""
+        """The offset up to which the log is clean; the log start offset if it was never cleaned."""
         with self._lock:
             offset_before = self._checkpointed(one)
         start = one.log_start_offset
         return offset_before if offset_before is not None and start <= offset_before <= one.log_end_offset else start
 
     def in_progress(self, one: Log) -> bool:
-        """Never waits."""
+        """Whether the log is being cleaned. Never blocks."""
         return one in self._in_progress
 
     def why_uncleanable(self, one: Log) -> str | None:
-        """None if the log is not known to be uncleanable. Never waits."""
+        """The reason why the log is uncleanable; None if it is not known to be. Never blocks."""
         found = self._uncleanable.get(one.topic_partition)
         return found.reason if found is not None and found.log is one and found.config is one.config else None
 
@@ -218,7 +219,7 @@ class LogCleanerManager:
         checkpoint = self._checkpoint_of(one.directory)
         partition = one.topic_partition
         if checkpoint.topic_ids.setdefault(partition, one.topic_id) != one.topic_id:
-            # Another topic has the name now.
+            # Another topic has this name now.
             checkpoint.topic_ids[partition] = one.topic_id
             checkpoint.first_dirty_offsets.pop(partition, None)
         return checkpoint.first_dirty_offsets.get(partition)

@@ -1,14 +1,14 @@
 """Which part of a log can be cleaned, and how urgently, as Kafka's LogCleanerManager.cleanableOffsets decides.
 
-A log is clean up to its first dirty offset: every key occurs once there. From there on it may be cleaned up to the
+A log is clean up to its first dirty offset: every key occurs once below it. From there on it may be cleaned up to the
 first uncleanable offset, which is the least of
 
 - the last stable offset: records above it may yet be aborted;
 - the base offset of the active segment;
 - the base offset of the first segment with a record that is younger than `min.compaction.lag.ms`.
 
-It must be cleaned, whatever its dirty ratio, if a segment of the dirty part was begun `max.compaction.lag.ms` ago.
-Reads time indexes and first batches: for a thread.
+It must be cleaned, whatever its dirty ratio, if a segment of the dirty part was begun `max.compaction.lag.ms` ago. This
+reads time indexes and first batches, so it runs in a thread.
 """
 
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ class OffsetsToClean:
     first_uncleanable_offset: int
     clean_bytes: int
     dirty_bytes: int
-    """Of the segments that may be cleaned now."""
+    """The size of the segments that may be cleaned now."""
     compaction_delay_ms: int
     """How long the oldest dirty segment has waited beyond `max.compaction.lag.ms`."""
     was_reset: bool
-    """The checkpointed offset is outside the log and must be replaced."""
+    """Whether the checkpointed offset is outside the log and must be replaced."""
     truncations: int
-    """How often the log had been truncated by then. None of this holds after the next truncation."""
+    """How often the log had been truncated at that time. The next truncation invalidates all of this."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -56,7 +56,7 @@ class OffsetsToClean:
 def offsets_to_clean(
     owner: Log, first_dirty_offset: int | None, last_stable_offset: int, now_ms: int
 ) -> OffsetsToClean:
-    """`first_dirty_offset` is the checkpointed one; None if the log was never cleaned.
+    """Compute the offsets. `first_dirty_offset` is the checkpointed one; None if the log was never cleaned.
 
     Raises DamagedSegment, CleaningStopped (the log has changed in the meantime) or OSError.
     """
@@ -109,7 +109,7 @@ def _first_dirty(owner: Log, checkpointed: int | None) -> tuple[int, bool]:
 
 
 def _size_between(segments: Segments, begin: int, end: int) -> int:
-    """The bytes of the segments from the one that holds `begin` up to, not including, the one that holds `end`."""
+    """The size of the segments from the one that contains `begin` up to, not including, the one that contains `end`."""
     last = segments.slot_of(end)
     return sum(segment.size for segment in segments.all[min(segments.slot_of(begin), last) : last])
 

@@ -1,7 +1,7 @@
 """Rewrites a group of old segments as one, without the records that a later record of the same key replaces.
 
-The new segment's files end in `.cleaned` until they replace the old ones. They are synced before they are handed over;
-if anything fails before, they are removed.
+The new segment's files end in `.cleaned` until they replace the old ones. They are synced before they are returned; if
+anything fails before, they are removed.
 """
 
 import contextlib
@@ -47,11 +47,11 @@ def rewrite(
     now_ms: int,
     wall_ms: int | None = None,
 ) -> Rewritten:
-    """One new segment from `segments`, which are consecutive and take no appends. `keys` is filled, and `transactions`
-    has seen every segment before them. Raises CleaningStopped, Uncleanable or OSError.
+    """Create one segment from `segments`, which are consecutive and take no appends. `keys` is filled, and
+    `transactions` has seen every segment before them. Raises CleaningStopped, Uncleanable or OSError.
 
     `now_ms` decides whether a delete horizon has passed. If it lags behind a wall clock that is not believed yet, new
-    horizons count from `wall_ms`: should the wall clock be right after all, delete.retention.ms begins there.
+    horizons count from `wall_ms`: if the wall clock turns out to be right, delete.retention.ms begins there.
     """
     new = NewSegment(owner.directory.files, owner.folder, segments[0].base_offset, owner.config.index_interval_bytes)
     try:
@@ -145,13 +145,13 @@ class _Rewriting:
         return BatchFate(
             drops_records=ends_nothing and delete_horizon_ms is not None and delete_horizon_ms <= self._now_ms,
             ends_nothing=ends_nothing,
-            # If a producer has no batch left, its epoch is known from the marker alone.
+            # If a producer has no batch left, only the marker contains its epoch.
             keeps_empty=self._marker_producers.get(header.producer_id) == header.producer_epoch,
         )
 
 
 def _last_data_offset(entry: ProducerEntry) -> int:
-    """The owner of the log may change the entry at any moment."""
+    """Copies the batches first, since the owner of the log may change the entry at any moment."""
     batches = tuple(entry.batches)
     return batches[-1].last_offset if batches else -1
 

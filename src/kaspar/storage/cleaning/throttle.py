@@ -1,7 +1,7 @@
 """Limits how fast all cleaner threads together read and write: log.cleaner.io.max.bytes.per.second.
 
-As in Kafka, every byte counts that is read to map the keys, read to be filtered, or written. A thread waits after it
-has moved a chunk, in short steps, so that it soon notices a stop or a new rate. Idle time is not saved up.
+As in Kafka, bytes count when they are read to map the keys, read to be filtered, or written. A thread waits after each
+chunk, in short steps, so that it soon notices a stop or a new rate. Unused bandwidth is not saved up.
 """
 
 import threading
@@ -18,7 +18,7 @@ _LONGEST_STEP_SECONDS = 0.1
 
 
 class Spending(Protocol):
-    """Counts bytes that were moved, and may wait: the throttle, or something that passes them on to it."""
+    """Counts bytes that were read or written, and may wait: the throttle, or something that forwards to it."""
 
     def spent(self, count: int, stopped: Callable[[], bool]) -> None: ...
 
@@ -38,13 +38,13 @@ class Throttle:
 
     @bytes_per_second.setter
     def bytes_per_second(self, rate: float) -> None:
-        """May be changed while threads wait: the new rate holds for the rest of their wait."""
+        """Change the rate. Threads that are waiting use the new rate for the rest of their wait."""
         with self._lock:
             self._pay()
             self._bytes_per_second = rate
 
     def spent(self, count: int, stopped: Callable[[], bool] = lambda: False) -> None:
-        """`count` bytes were moved. Waits until the rate allows them, or until `stopped` returns True."""
+        """Count bytes that were read or written. Waits until the rate allows them, or until `stopped` returns True."""
         with self._lock:
             self._pay()
             self._owed_bytes += count
@@ -66,7 +66,7 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How one thread reads: in chunks of so many bytes, no faster than the throttle allows, until it is stopped."""
+    """How one thread reads: its chunk size, the throttle that limits its rate, and whether it is stopped."""
 
     chunk_bytes: int
     throttle: Spending

@@ -1,13 +1,13 @@
-"""The transactions that a pass over a log meets, batch by batch, in the order of their offsets (KIP-98, KIP-534;
-Kafka's CleanedTransactionMetadata).
+"""The transactions in a pass over a log, tracked batch by batch in the order of their offsets (KIP-98, KIP-534; Kafka's
+CleanedTransactionMetadata).
 
 - The records of an aborted transaction are removed.
-- A marker stays as long as the pass meets batches of its transaction before it. If it meets none, the marker has
+- A marker stays as long as the pass finds batches of its transaction before it. If there are none, the marker has
   nothing left to end: it gets a delete horizon, and is removed once that has passed.
-- An aborted transaction of which batches were met stays in the index of aborted transactions, now that of the new
+- An aborted transaction of which batches were found stays in the index of aborted transactions, now that of the new
   segment.
 
-One object serves a whole pass: a transaction may begin in one segment and end in another.
+One object is used for a whole pass: a transaction may begin in one segment and end in another.
 """
 
 import heapq
@@ -21,21 +21,21 @@ from kaspar.storage.segments.transaction_index import AbortedTransaction, Transa
 
 class CleanedTransactions:
     def __init__(self) -> None:
-        # By first offset, since that is the order in which a pass meets them.
+        # Ordered by first offset, which is the order in which a pass reads them.
         self._ahead: list[tuple[int, AbortedTransaction]] = []
         self._aborted: dict[int, AbortedTransaction] = {}
         self._aborted_with_batches: set[int] = set()
         self._committed_with_batches: set[int] = set()
         self.index: TransactionIndex | None = None
-        """The index of the segment that is being written, which gets the aborted transactions that remain."""
+        """The index of the segment that is being written. It gets the aborted transactions that remain."""
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
-        """From the indexes of the segments that come next. One that spans several segments may be added repeatedly."""
+        """Add transactions from the indexes of the next segments. The same transaction may be added repeatedly."""
         for transaction in transactions:
             heapq.heappush(self._ahead, (transaction.first_offset, transaction))
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether the records of a data batch were aborted. False if it is in no transaction."""
+        """Whether the records of a data batch were aborted. False if it is not transactional."""
         self._meet_aborted_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -46,7 +46,7 @@ class CleanedTransactions:
         return False
 
     def has_nothing_to_end(self, header: BatchHeader, control_type: ControlType | None) -> bool:
-        """Whether no reader needs a control batch any more. Its record has this type, or was removed before."""
+        """Whether no reader needs a control batch any more. `control_type` is None if its record is already gone."""
         self._meet_aborted_up_to(header.last_offset)
         match control_type:
             case None:
@@ -62,7 +62,7 @@ class CleanedTransactions:
                 return False
 
     def _end_aborted(self, producer_id: int) -> bool:
-        """Whether the transaction that ends here had batches."""
+        """Whether the aborted transaction that ends here has batches."""
         transaction = self._aborted.pop(producer_id, None)
         if transaction is None or producer_id not in self._aborted_with_batches:
             return False
@@ -78,7 +78,7 @@ class CleanedTransactions:
 
 
 def aborted_between(owner: Log, begin: int, end: int) -> list[AbortedTransaction]:
-    """The aborted transactions with records from `begin` up to, not including, `end`. Their markers may come later."""
+    """The aborted transactions with records from `begin` up to, not including, `end`. Their markers may be above it."""
     found: list[AbortedTransaction] = []
     segments = owner.segments
     for segment in segments.all[max(0, segments.slot_of(begin)) :]:

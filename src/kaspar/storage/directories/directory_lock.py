@@ -1,7 +1,7 @@
-"""One broker per log directory: its `.lock` file, and a list of the locks that this process holds.
+"""The lock of a log directory, so that only one broker uses it: a `.lock` file, and a list of this process's locks.
 
-Kafka locks the file with fcntl, which other programs see; flock, which is taken as well, survives another open and
-close of the file in this process. Neither stops a second broker in the same process, so the list does.
+Kafka locks the file with fcntl, which other programs see. flock, which is used as well, is not lost when this process
+opens and closes the file again. Neither stops a second broker in the same process; the list does.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ class DirectoryInUse(KasparError):
 
 class DirectoryLock:
     def __init__(self, directory: str) -> None:
-        """Take the lock. DirectoryInUse if another broker has it; OSError if the directory cannot be used."""
+        """Take the lock. Raises DirectoryInUse if another broker has it; OSError if the directory cannot be used."""
         self._path = os.path.realpath(directory)
         with _guard:
             if self._path in _held:

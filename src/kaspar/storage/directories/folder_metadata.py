@@ -22,7 +22,7 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: uuid.UUID | None
-    """None in a file from before directories had ids."""
+    """None if the file was written before directories had ids."""
 
 
 def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
@@ -67,7 +67,7 @@ def _properties(content: bytes) -> dict[str, str]:
 
 
 def read_partition_metadata(files: Files, folder: str) -> uuid.UUID | None:
-    """The id of the topic whose partition lies in `folder`."""
+    """Read the id of the topic whose partition is in `folder`; None if the file is missing or has a zero id."""
     path = os.path.join(folder, PARTITION_METADATA)
     try:
         lines = read_file(files, path).decode("utf-8", "replace").splitlines()
@@ -85,9 +85,9 @@ def read_partition_metadata(files: Files, folder: str) -> uuid.UUID | None:
 
 
 def write_partition_metadata(files: Files, folder: str, topic_id: uuid.UUID) -> None:
-    """Not synced: the log's first flush does that, before anything in the log counts as durable. So a topic of
-    thousands of partitions is created quickly, and a folder that a power failure leaves without its id holds no synced
-    record.
+    """Write the topic id without syncing it: the log's first flush does that, before anything in the log counts as
+    durable. So topics with thousands of partitions are created quickly, and a folder without an id after a power
+    failure contains no synced record.
     """
     content = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
     write_file(files, os.path.join(folder, PARTITION_METADATA), content.encode(), sync=False)
@@ -100,7 +100,7 @@ def write_clean_shutdown(files: Files, directory: str, broker_epoch: int) -> Non
 
 
 def take_clean_shutdown(files: Files, directory: str) -> bool:
-    """Whether the last shutdown was clean. The mark is removed, durably, before anything can be appended."""
+    """Return whether the last shutdown was clean. Removes the mark durably, before anything can be appended."""
     if not unlink_if_there(files, os.path.join(directory, CLEAN_SHUTDOWN)):
         return False
     files.fsync_dir(directory)

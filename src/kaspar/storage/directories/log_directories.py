@@ -1,9 +1,9 @@
 """The log directories of a broker: their locks, their identity, and which of them may be used.
 
 Every directory has an id in its `meta.properties`, and the metadata store knows the ids of each broker's directories.
-So a directory that is empty because its volume is not mounted is not taken for a new one, and is not used: it would
-assign offsets a second time. A directory becomes known when a cluster without topics is started with it, or by
-`kafka-storage format`.
+So a directory that is empty because its volume is not mounted is not mistaken for a new one and is not used: otherwise
+offsets would be assigned a second time. A directory becomes known when a cluster without topics is started with it, or
+by `kafka-storage format`.
 """
 
 import uuid
@@ -26,7 +26,8 @@ log = get_log(__name__)
 _FORMAT = "run 'kafka-storage format --ignore-formatted -c FILE' with the broker's settings file, and start it again"
 
 KnownIds: TypeAlias = Collection[uuid.UUID | None] | None
-"""None if the cluster knows of none; None among them stands for a directory from before directories had ids."""
+"""The directory ids that the cluster knows, if any. A None among them is a directory from before directories had
+ids."""
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class LogDirectories:
             self._cannot_use(directory, str(error))
 
     def _agree(self, node_id: int) -> str | None:
-        """They must belong to this node and to one cluster, and none may be a copy of another."""
+        """Check that all directories belong to this node and to one cluster, and that none is a copy of another."""
         first: dict[uuid.UUID, str] = {}
         cluster_id: str | None = None
         for path, meta in self._formatted():
@@ -95,8 +96,8 @@ class LogDirectories:
         return cluster_id
 
     def claim(self, cluster_id: str, node_id: int, known: KnownIds, *, trusted: bool) -> None:
-        """Use the directories that may be used. `known`: the ids of this broker's directories in the metadata store;
-        `trusted`: all may be used, for the cluster has no topics, or an operator has formatted them.
+        """Decide which directories may be used. `known`: the ids of this broker's directories in the metadata store.
+        `trusted`: all may be used, because the cluster has no topics or an operator has formatted them.
         """
         try:
             for path, meta in self._formatted():
@@ -156,12 +157,12 @@ class LogDirectories:
 
     @property
     def formatted(self) -> list[str]:
-        """The paths of those with a `meta.properties`."""
+        """The paths of the directories with a `meta.properties`."""
         return [path for path, _ in self._formatted()]
 
     @property
     def ids(self) -> dict[uuid.UUID, str]:
-        """The paths of the usable ones, by their ids."""
+        """The paths of the usable directories, by id."""
         return {
             meta.directory_id: path
             for path, meta in self._formatted()

@@ -51,7 +51,7 @@ class LogDirectory:
         self.cached = Source(self.pread_now, waits=False)
 
     def steady_ms(self) -> int:
-        """The clock with which its logs measure how long something has waited."""
+        """The steady clock, which measures how long something in the directory's logs has waited."""
         return int(self._monotonic() * 1000)
 
     @property
@@ -59,7 +59,7 @@ class LogDirectory:
         return self.offline is None
 
     def fail(self, error: OSError, doing: str) -> StorageFailure | Refused:
-        """What to raise for an error of the file system: Refused if the disk has not failed."""
+        """Return the exception to raise for a file system error: Refused if the disk has not failed."""
         if error.errno in DISK_FULL:
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no space is left in {self.path} while {doing}")
         if error.errno in TOO_MANY_OPEN_FILES:
@@ -76,7 +76,7 @@ class LogDirectory:
             raise StorageFailure(self.path, f"the log directory {self.path} is offline: {self.offline}")
 
     def pread_now(self, fd: int, length: int, position: int) -> bytes | bytearray:
-        """Read without waiting for the disk: NotCached unless the bytes are in memory."""
+        """Read without waiting for the disk. Raises NotCached unless the bytes are in memory."""
         if self._in_memory or self._is_in_memory():
             return self.files.pread(fd, length, position)
         if self._tells_cached:
@@ -92,7 +92,7 @@ class LogDirectory:
         raise NotCached
 
     def cached_length(self, fd: int, position: int, length: int) -> int:
-        """How many of these bytes are in memory, from the first on."""
+        """How many of these bytes, counted from the first, are in memory."""
         if self._in_memory or self._is_in_memory():
             return length
         return self.files.cached_length(fd, position, length)

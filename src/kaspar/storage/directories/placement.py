@@ -1,7 +1,7 @@
-"""Which folder is a partition's log, if several directories have one or the topic of that name has changed. Pure.
+"""Decides which folder is a partition's log, if several directories have one or its topic was recreated. Pure.
 
 A topic may have been deleted and recreated under the same name while a log directory was offline. When that directory
-is back, its folder must neither prevent the start nor give old records to the new topic. The topic id in the folder
+is back, its folder must neither prevent the start nor add old records to the new topic. The topic id in the folder
 decides first, then the mark of a log that was moved between directories (`FutureLogs`), then the directory that the
 metadata store has for the partition.
 """
@@ -18,7 +18,7 @@ from kaspar.base.ids import TopicPartition
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What the metadata store knows of this broker's partitions: the id of each topic by name, the ids of deleted
-    topics, the log directory of each partition, and the paths of known directories that are not found, by their ids.
+    topics, the log directory of each partition, and the paths of known directories that were not found, by id.
     """
 
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
@@ -35,12 +35,12 @@ class FoundFolder(NamedTuple):
     topic_id: uuid.UUID | None
     directory_id: uuid.UUID | None
     was_moved_here: bool = False
-    """From another directory, whose folder was not removed before the broker ended."""
+    """Whether the log was moved here from another directory whose folder was not removed before the broker stopped."""
 
 
 def choose_folder(partition: TopicPartition, found: Sequence[FoundFolder], expected: Expected) -> FoundFolder:
-    """The one of several folders of a partition, none of them of a deleted topic, that is its log. KasparError if that
-    is unclear.
+    """Choose the folder that is the partition's log from several, none of them of a deleted topic. Raises KasparError
+    if that is unclear.
     """
     topic_id = expected.topic_ids.get(partition.topic)
     of_topic = [one for one in found if topic_id is not None and one.topic_id == topic_id]

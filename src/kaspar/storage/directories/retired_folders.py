@@ -1,8 +1,8 @@
 """Folders of partitions that are no longer in use: those to be deleted, and those that are set aside and kept.
 
-A folder to delete is renamed first, so that no start takes it for a log, and removed later, when nobody reads its files
-any more. A rename that a full disk refuses is retried: until then the folder blocks a new log of that name, and the
-topic must not be forgotten. For any thread.
+A folder to delete is renamed first, so that no start uses it as a log, and removed later, when nobody reads its files
+any more. A rename that fails because the disk is full is retried: until then the folder blocks a new log of that name,
+and the topic must not be forgotten. Safe in any thread.
 """
 
 import os
@@ -27,7 +27,7 @@ class RetiredFolders:
         self._to_remove: list[tuple[int | None, LogDirectory, str]] = []
 
     def add_renamed(self, directory: LogDirectory, folder: str) -> None:
-        """A folder that is marked for deletion already."""
+        """Add a folder that is already marked for deletion."""
         with self._lock:
             self._to_remove.append((None, directory, folder))
 
@@ -36,13 +36,15 @@ class RetiredFolders:
             self._to_rename[folder] = directory, partition
 
     def retire(self, directory: LogDirectory, folder: str, partition: TopicPartition) -> str:
-        """Mark one folder for deletion now: its new path. If that fails, it is tried again as if it had been added."""
+        """Mark one folder for deletion now; returns its new path. A failure is retried like a folder passed to
+        `add`.
+        """
         with self._lock:
             self._to_rename[folder] = directory, partition
             return self._mark(folder)
 
     def rename_all(self) -> StorageFailure | Refused | None:
-        """Mark for deletion what was added. One that fails does not stop the others; returns the first failure."""
+        """Mark all added folders for deletion. A failure does not stop the others; returns the first one."""
         failure: StorageFailure | Refused | None = None
         with self._lock:
             for folder in list(self._to_rename):
@@ -53,7 +55,7 @@ class RetiredFolders:
         return failure
 
     def clear_the_way(self, directory: LogDirectory, folder: str, partition: TopicPartition) -> None:
-        """Before a new log gets the name: no file that is there may become part of it."""
+        """Move away what an earlier log left in `folder`, before a new log gets this name."""
         with self._lock:
             if folder in self._to_rename:
                 self._mark(folder)
@@ -67,12 +69,12 @@ class RetiredFolders:
             self.set_aside(directory, folder, partition, "a new log takes its place")
 
     def set_aside(self, directory: LogDirectory, folder: str, partition: TopicPartition, reason: str) -> None:
-        """Keep a folder under a name that no start takes for a log."""
+        """Keep a folder under a name that no start uses as a log."""
         renamed = _rename(directory, folder, stray_folder(partition), f"setting {folder} aside")
         log.error("moved an unused folder aside", folder=folder, reason=reason, kept_as=renamed)
 
     def remove_due(self, now_ms: int, delay_ms: int) -> None:
-        """Remove folders whose delay is over. The delay of new ones begins now."""
+        """Remove folders whose delay has passed. The delay of new ones begins now."""
         with self._lock:
             marked, self._to_remove = self._to_remove, []
         waiting = [
@@ -93,13 +95,13 @@ class RetiredFolders:
         if directory.offline is None:
             renamed = _rename(directory, folder, folder_to_delete(partition), f"deleting {partition}")
             self._to_remove.append((None, directory, renamed))
-        # In an offline directory the next start finds it: the topic is not forgotten until then.
+        # If the directory is offline, the next start finds the folder: the topic is not forgotten until then.
         del self._to_rename[folder]
         return renamed
 
 
 def _rename(directory: LogDirectory, folder: str, name: str, doing: str) -> str:
-    """Give a folder another name, durably: its new path."""
+    """Rename a folder, durably; returns its new path."""
     renamed = os.path.join(directory.path, name)
     try:
         directory.files.rename(folder, renamed)

@@ -1,12 +1,12 @@
-"""Kafka's offset checkpoint files: one line with the version, one with the number of entries, then an entry a line.
+"""Kafka's offset checkpoint files: one line with the version, one with the number of entries, then one entry per line.
 
     0                       the version
     2                       how many entries follow
     orders 0 1234           topic, partition, offset      (leader-epoch-checkpoint: epoch, start offset)
     orders 1 998
 
-They are written atomically. A file of another version is refused; one that cannot be parsed is damaged, and the caller
-continues with what can be found without it.
+They are written atomically. A file with another version is refused. One that cannot be parsed counts as damaged, and
+the caller continues with what can be found without it.
 """
 
 import os
@@ -28,8 +28,8 @@ class UnknownVersion(KasparError):
 
 
 def read_lines(files: Files, path: str, *, may_be_empty: bool = False) -> list[list[str]]:
-    """The entries of a checkpoint file, each split into its fields. A missing file has none. `may_be_empty`: a file
-    without a byte has none either, and is not damaged.
+    """Read the entries of a checkpoint file, each split into its fields. A missing file has none. With `may_be_empty`,
+    neither has a file of zero bytes, which is damaged otherwise.
     """
     try:
         text = read_file(files, path).decode("utf-8", "replace")
@@ -57,7 +57,7 @@ def write_lines(files: Files, path: str, entries: Iterable[str]) -> None:
 
 
 def read_offsets(files: Files, folder: str, name: str, *, may_be_empty: bool = False) -> dict[TopicPartition, Offset]:
-    """A checkpoint with one offset per partition of a log directory."""
+    """Read a checkpoint with one offset per partition of a log directory."""
     path = os.path.join(folder, name)
     offsets = {}
     for fields in read_lines(files, path, may_be_empty=may_be_empty):

@@ -1,4 +1,4 @@
-"""Files that are no longer part of a log. They wait for `file.delete.delay.ms`, so that reads under way can finish."""
+"""Files that are no longer part of a log. They stay for `file.delete.delay.ms`, so that reads under way can finish."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ class DeletedFiles:
             self._waiting = [(at_ms, _moved(paths, folder)) for at_ms, paths in self._waiting]
 
     def remove_due(self, files: Files, now_ms: int, delay_ms: int) -> int:
-        """The delay of files that were added since the last call begins now. Returns how many were removed."""
+        """Remove the files whose delay has passed; returns how many. The delay of newly added files begins now."""
         with self._lock:
             if self._new:
                 self._waiting.append((now_ms + delay_ms, self._new))

@@ -1,8 +1,8 @@
 """The file layer: the system calls that the log uses.
 
-Everything in this package reaches the disk through a `Files`, so that tests can run the same code on one that forgets
-what was not synced. `OsFiles` adds nothing on the hot path: its `pwrite` and `pread` are the system's own.
-Only `fsync` and `fsync_dir` make anything durable; a rename or a new file is durable once its folder is synced.
+Everything in this package accesses the disk through a `Files`, so that tests can run the same code on one that forgets
+what was not synced. `OsFiles` adds nothing on the hot path: its `pwrite` and `pread` are the system's own. Only `fsync`
+and `fsync_dir` make anything durable; a rename or a new file is durable once its folder is synced.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ TOO_MANY_OPEN_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 class Files(Protocol):
     def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
-        """A file descriptor for `path`; with `create` the file is created or truncated."""
+        """Open a file and return its descriptor; with `create` the file is created or truncated."""
         ...
 
     def close(self, fd: int) -> None: ...
@@ -28,9 +28,9 @@ class Files(Protocol):
     def pread(self, fd: int, length: int, position: int, /) -> bytes: ...
 
     def pread_cached(self, fd: int, length: int, position: int) -> bytes | bytearray | None:
-        """What the page cache holds from `position` on, without waiting for the disk; None if that is nothing.
+        """Read what the page cache contains from `position` on, without waiting for the disk; None if that is nothing.
 
-        OSError(EOPNOTSUPP) if the file system cannot tell.
+        Raises OSError(EOPNOTSUPP) if the file system cannot tell.
         """
         ...
 
@@ -63,13 +63,13 @@ class Files(Protocol):
         ...
 
     def space(self, path: str) -> tuple[int, int]:
-        """The bytes of the folder's file system: total, and available."""
+        """Bytes of the folder's file system: total, and available."""
         ...
 
     def listdir(self, path: str) -> list[str]: ...
 
     def mkdir(self, path: str) -> None:
-        """Create a folder and its parents, unless they exist."""
+        """Create a folder and its parents if they do not exist."""
         ...
 
     def rmdir(self, path: str) -> None: ...
@@ -151,7 +151,7 @@ class OsFiles:
 
 
 def read_file(files: Files, path: str) -> bytes:
-    """The whole of a small file."""
+    """Read a small file completely."""
     fd = files.open(path)
     try:
         parts = []
@@ -165,7 +165,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def write_all(files: Files, fd: int, data: Bytes, position: int) -> None:
-    """Write every byte: one call may take only a part of them."""
+    """Write every byte: a single `pwrite` may write only some of them."""
     written = files.pwrite(fd, data, position)
     if written != len(data):
         view = memoryview(data)
@@ -210,7 +210,7 @@ def unlink_if_there(files: Files, path: str) -> bool:
 
 
 def remove_folder(files: Files, path: str) -> None:
-    """Remove a folder and the files in it. Kafka's partition folders hold no folders."""
+    """Remove a folder and the files in it. Kafka's partition folders contain no folders."""
     for name in files.listdir(path):
         unlink_if_there(files, os.path.join(path, name))
     files.rmdir(path)

@@ -1,9 +1,9 @@
-"""Asks the kernel whether a part of a file is in memory: then a thread that must not wait can send it.
+"""Asks the kernel whether a part of a file is in memory, in which case a thread that must not wait can send it.
 
-cachestat(2), of Linux 6.5 and newer, counts the pages that are there, among them those that a read has yet to fill.
-Reads fill them in order, so the last byte is looked at too, without waiting. The result holds for this moment only: a
-page may be evicted at any time. (mincore(2) is older and exact, but takes a mapping, and with it half as long as
-sending the bytes.)
+cachestat(2), in Linux 6.5 and newer, counts the pages that are in the cache, including pages that a read has yet to
+fill. Reads fill them in order, so the last byte is read as well, without waiting. The result is only valid at this
+moment: a page may be evicted at any time. (mincore(2) is older and exact, but needs a mapping, and so takes half as
+long as sending the bytes.)
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _syscall.restype = ctypes.c_long
 
 
 def cached_length(fd: int, position: int, length: int) -> int:
-    """`length`, if all the bytes from `position` on are in memory; 0 if not, or if the system cannot tell."""
+    """Return `length` if all the bytes from `position` on are in memory; 0 if not, or if the system cannot tell."""
     counts = _Counts()
     if _syscall(_CACHESTAT, fd, _Range(position, length), counts, 0) != 0:
         return 0

@@ -1,4 +1,4 @@
-"""What a partition knows of one producer id, as Kafka's ProducerStateEntry does."""
+"""What a partition knows of one producer id, like Kafka's ProducerStateEntry."""
 
 from collections import deque
 from typing import NamedTuple
@@ -46,10 +46,9 @@ class ProducerEntry:
         self.current_txn_first_offset = -1
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
         self.seen_ms = BEFORE_THE_START
-        """When it last wrote, on the steady clock, rounded up to the next run of `expire`."""
+        """When the producer last wrote, on the steady clock, rounded up to the next run of `expire`."""
         self.generation = generation
-        """How many snapshots had been taken when it was created: an entry of an older generation may be in a snapshot.
-        """
+        """How many snapshots had been taken before it was created: an entry of an older generation may be in one."""
 
     def copied(self, generation: int) -> "ProducerEntry":
         copied = ProducerEntry(self.producer_id, self.producer_epoch, generation)
@@ -69,7 +68,7 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else -1
 
     def repeated(self, base_sequence: int, offset_delta: int) -> BatchMetadata | None:
-        """The batch of this epoch that has these sequences."""
+        """The batch of this epoch that has these sequences, if it is among the last five."""
         last_sequence = (base_sequence + offset_delta) & LAST_SEQUENCE
         for batch in self.batches:
             if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:

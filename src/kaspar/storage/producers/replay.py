@@ -17,7 +17,9 @@ log = get_log(__name__)
 
 
 def remember_batch(producers: ProducerState, header: BatchHeader, batch: memoryview) -> CompletedTransaction | None:
-    """Apply a batch that is in the log already, or that a leader has accepted. Returns what it decided, if a marker."""
+    """Apply a batch that is already in the log, or that a leader has accepted. Returns the transaction that it
+    completed, if it is a marker.
+    """
     if header.producer_id < 0:
         return None
     if not header.is_control:
@@ -50,7 +52,7 @@ def remember_batch(producers: ProducerState, header: BatchHeader, batch: memoryv
 def load_newest_snapshot(
     files: Files, folder: str, offsets: Iterable[int], up_to: int, producers: ProducerState, begin: int
 ) -> int:
-    """Start from the newest valid snapshot not above `up_to`. Returns its offset; `begin` if there is none."""
+    """Load the newest valid snapshot not above `up_to`, or an empty state. Returns its offset, or `begin`."""
     for offset in sorted((offset for offset in offsets if begin <= offset <= up_to), reverse=True):
         try:
             producers.restore(read_snapshot(files, folder, offset))
@@ -71,7 +73,7 @@ def replay(
     decided: Callable[[CompletedTransaction], None] | None = None,
 ) -> None:
     """Apply the batches from offset `begin` up to `end`, which are known to be valid. `decided` is called with each
-    transaction that a marker among them ended.
+    transaction that a marker among them completed.
     """
     ordered = list(segments)
     for slot, segment in enumerate(ordered):

@@ -1,7 +1,7 @@
 """Producer snapshots in Kafka's format (version 1): the state of every producer up to the offset in the file's name.
 
-One is written when a segment is rolled (at its base offset) and at a clean stop (at the log end offset). After a
-crash the state is rebuilt from the newest valid snapshot and the batches after it. A damaged snapshot is skipped.
+A snapshot is written when a segment is rolled (at its base offset) and at a clean shutdown (at the log end offset).
+After a crash the state is rebuilt from the newest valid snapshot and the batches after it. Damaged ones are skipped.
 """
 
 import os
@@ -81,7 +81,7 @@ def _entry(
 
 
 def write_snapshot(files: Files, folder: str, offset: int, entries: Iterable[ProducerEntry]) -> None:
-    """Atomically, and not synced: a lost snapshot only makes recovery longer."""
+    """Write a snapshot atomically, without syncing it: a lost snapshot only makes recovery longer."""
     write_file(files, os.path.join(folder, numbered(offset, SNAPSHOT)), encode(entries), sync=False)
 
 

@@ -1,17 +1,17 @@
-"""The producer snapshots of one log: those in its folder, and those that were taken and are yet to be written.
+"""The producer snapshots of one log: those in its folder, and those that were taken but are not written yet.
 
-A snapshot of tens of thousands of producers takes a tenth of a second to write, and a segment is rolled by the event
+Writing a snapshot of tens of thousands of producers takes a tenth of a second, and a segment is rolled by the event
 loop, in the middle of an append. So a roll only takes the snapshot, which is the list of entries at that moment
-(`ProducerState.taken`: they never change again), and writes it if it is small. Otherwise a thread does so within
+(`ProducerState.taken`: they never change again), and writes it if it is small. Otherwise a thread writes it within
 seconds. A crash in between costs the same as any lost snapshot: recovery begins at the one before and reads more of the
-log. So segments before a snapshot that is not written yet are not deleted: their producers are known from nowhere else.
+log. For that reason segments before an unwritten snapshot are not deleted: their producers are known from nowhere else.
 
 Rules:
-- The owner takes and drops; any thread may write, one at a time.
-- A snapshot that is dropped while it is being written is removed by the writing thread. Nobody waits for that where the
+- The owner takes and drops snapshots; any thread may write them, one at a time.
+- A snapshot that is dropped while it is being written is removed by the writing thread. Nobody waits for that if the
   snapshot is merely useless.
-- When the log is truncated, or its folder is about to become another log's, nothing that was taken before may be
-  written afterwards: that waits for a write that is under way (`drop_above`, `stop`).
+- When the log is truncated, or its folder is about to become another log's, no snapshot that was taken before may be
+  written afterwards: `drop_above` and `stop` wait for a write that is under way.
 """
 
 import os
@@ -30,7 +30,7 @@ from kaspar.storage.producers.snapshot_file import write_snapshot
 log = get_log(__name__)
 
 SMALL: Final = 250
-"""A snapshot of this many producers is written in a millisecond."""
+"""Writing a snapshot of this many producers takes a millisecond."""
 
 
 class ProducerSnapshots:
@@ -59,7 +59,7 @@ class ProducerSnapshots:
 
     @property
     def written(self) -> list[int]:
-        """The offsets of those in the folder."""
+        """The offsets of the snapshots in the folder."""
         with self._changing:
             return list(self._written)
 
@@ -69,22 +69,24 @@ class ProducerSnapshots:
             return [*self._written, *(offset for offset in self._taken if offset not in self._written)]
 
     def waits(self, offset: int) -> bool:
-        """Whether the snapshot at `offset` is yet to be written."""
+        """Whether the snapshot at `offset` is not written yet."""
         with self._changing:
             return offset in self._taken
 
     def take(self, offset: int, entries: list[ProducerEntry]) -> None:
-        """A snapshot to write. Nobody changes the entries from now on."""
+        """Add a snapshot to write. The entries must not change from now on."""
         with self._changing:
             self._taken[offset] = entries
 
     def write(self) -> None:
-        """Write what was taken. In a thread. What fails is tried again by the next call, with the rest."""
+        """Write the snapshots that were taken. Call it in a thread. After a failure the next call tries the rest
+        again.
+        """
         with self._writing:
             self._write_taken()
 
     def write_if_small(self) -> None:
-        """The same for the owner, if it takes no longer than a millisecond."""
+        """Write the snapshots if that takes no longer than a millisecond. For the owner."""
         with self._changing:
             entries = sum(map(len, self._taken.values()))
         if entries <= SMALL and self._writing.acquire(blocking=False):
@@ -94,7 +96,7 @@ class ProducerSnapshots:
                 self._writing.release()
 
     def _write_taken(self) -> None:
-        """On a full disk snapshots are left out: recovery then reads more of the log."""
+        """Write the snapshots. On a full disk they are left out: recovery then reads more of the log."""
         try:
             while (next_one := self._next()) is not None:
                 self._write(*next_one)
@@ -129,7 +131,7 @@ class ProducerSnapshots:
             sync_file(self._directory.files, self._path(offset))
 
     def drop(self, offset: int) -> None:
-        """Without waiting for a write that is under way."""
+        """Remove a snapshot, without waiting for a write that is under way."""
         with self._changing:
             self._taken.pop(offset, None)
             was_written = offset in self._written
@@ -138,24 +140,24 @@ class ProducerSnapshots:
             self._unlink(offset)
 
     def drop_below(self, start: int) -> None:
-        """The first segment begins at `start` now."""
+        """Remove the snapshots below the new beginning of the first segment."""
         for offset in self.all:
             if offset < start:
                 self.drop(offset)
 
     def drop_above(self, end: int) -> None:
-        """The log ends at `end` now: no later snapshot exists, or is written, from now on."""
+        """Remove the snapshots above the new end of the log, and wait until none is being written."""
         with self._writing:
             for offset in self.all:
                 if offset > end:
                     self.drop(offset)
 
     def folder_renamed(self, folder: str) -> None:
-        """While nobody writes."""
+        """Use the folder's new name. Must not run during a write."""
         self._folder = folder
 
     def stop(self) -> None:
-        """Nothing is written from now on. The log is deleted, so a write that fails meanwhile does not matter."""
+        """Stop writing, since the log is deleted. A write that fails meanwhile does not matter."""
         self._stopped = True
         with self._writing:
             pass

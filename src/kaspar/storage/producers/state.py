@@ -1,19 +1,19 @@
 """What a partition knows of each producer id: its epoch, its last five batches, its open transaction.
 
-A batch of an idempotent producer is checked against it before it is written (`check`) and applied to it afterwards
-(`remember`); so is a transaction's marker. Replicated and replayed batches are applied without a check. The rules are
-Kafka 4's (ProducerAppendInfo):
+A batch of an idempotent producer is checked against this state before it is written (`check`), and applied to it
+afterwards (`remember`); so is a transaction's marker. Replicated and replayed batches are applied without a check. The
+rules are those of Kafka 4 (ProducerAppendInfo):
 
-- a batch with the sequences of one of the last five is a duplicate, and its response has that one's offsets;
+- a batch with the same sequences as one of the last five is a duplicate, and its response has that one's offsets;
 - within an epoch the first sequence must follow the last one (after 2^31-1 comes 0);
 - a new epoch begins with sequence 0; an older epoch is INVALID_PRODUCER_EPOCH;
-- a producer id that is not known (new, expired, or its records are deleted) may begin with any sequence;
-- a batch that skips one refused just now gets the same error as that one (storage/producers/refusals.py);
-- a transactional batch belongs to a transaction that is open here, or that its coordinator has confirmed since the
-  last marker (storage/producers/verification.py).
+- an unknown producer id (new, expired, or its records are deleted) may begin with any sequence;
+- a batch that follows one refused just now gets the same error as that one (storage/producers/refusals.py);
+- a transactional batch belongs to a transaction that is open here, or that its coordinator has confirmed since the last
+  marker (storage/producers/verification.py).
 
-Open transactions hold back the last stable offset, and decided ones do until the high watermark has passed their
-marker. Changed by the log's owner alone. An entry that is part of a snapshot is never changed again: the next batch of
+Open transactions hold back the last stable offset; so do decided ones until the high watermark has passed their marker.
+Only the log's owner changes the state. An entry that is part of a snapshot is never changed again: the next batch of
 its producer creates another one.
 """
 
@@ -38,22 +38,22 @@ from kaspar.storage.segments.transaction_index import AbortedTransaction
 
 LAST_EPOCH = 0x7FFF
 EPOCH_BUMPED_BY_MARKERS = 2
-"""The transaction version (KIP-890) since which every transaction ends with an epoch of its own."""
+"""From this transaction version on (KIP-890) every transaction ends with a new epoch."""
 
 
 class CompletedTransaction(NamedTuple):
-    """What a marker at `last_offset` decided."""
+    """The transaction that a marker at `last_offset` completed."""
 
     producer_id: int
     first_offset: int
     last_offset: int
     aborted: bool
     last_stable_offset: int
-    """As it is without this transaction, if everything up to the marker is committed."""
+    """The last stable offset without this transaction, if everything up to the marker is committed."""
 
     @property
     def index_entry(self) -> AbortedTransaction | None:
-        """Its entry in the index of aborted transactions, if it was aborted."""
+        """The entry for the index of aborted transactions, if it was aborted."""
         if not self.aborted:
             return None
         return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
@@ -79,7 +79,7 @@ class ProducerState:
         # smallest.
         self._ongoing: dict[int, int] = {}
         self.decided: dict[int, int] = {}
-        """First offset of a decided transaction -> the offset of its marker, which is above the high watermark."""
+        """First offset of a decided transaction -> offset of its marker, which is not below the high watermark yet."""
         self._verifications = Verifications()
         self._refusals = Refusals()
         self.first_unstable_offset: int | None = None
@@ -89,7 +89,7 @@ class ProducerState:
     def check(
         self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int, transactional: bool, offset: int
     ) -> BatchMetadata | None:
-        """None if the batch may be written at `offset`, or the batch that it duplicates. Otherwise Refused."""
+        """None if the batch may be written at `offset`, or the batch that it duplicates. Raises Refused otherwise."""
         if transactional:
             return self._check_transactional(producer_id, epoch, base_sequence, offset_delta, offset)
         entry = self.entries.get(producer_id)
@@ -117,7 +117,7 @@ class ProducerState:
     def _check_transactional(
         self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int, offset: int
     ) -> BatchMetadata | None:
-        """A batch without a sequence was written by a coordinator on behalf of the producer."""
+        """Check a transactional batch. A coordinator writes batches without a sequence on behalf of the producer."""
         entry = self.entries.get(producer_id)
         has_sequence = base_sequence >= 0
         if has_sequence and entry is not None and entry.producer_epoch == epoch:
@@ -142,7 +142,7 @@ class ProducerState:
         return None
 
     def _check_skips_none(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Refused if the first batch of a producer was refused, and this is a later one."""
+        """Raise if an earlier batch of an unknown producer was refused and has not been retried."""
         if self._refusals and (reason := self._refusals.reason_before(producer_id, epoch, base_sequence)) is not None:
             raise reason
 
@@ -154,7 +154,7 @@ class ProducerState:
         base_sequence: int,
         offset: int,
     ) -> None:
-        """The first batch of a transaction here. It must not overtake an earlier one that was refused meanwhile."""
+        """Check the first batch of a transaction here. It must not overtake one that was refused meanwhile."""
         if verification.bumps_epoch and base_sequence != 0 and (entry is None or not entry.batches):
             expected = "0 (expected from an unknown producer)"
             raise self._out_of_order(producer_id, verification.epoch, offset, base_sequence, expected)
@@ -163,7 +163,7 @@ class ProducerState:
             raise self._out_of_order(producer_id, verification.epoch, offset, base_sequence, earliest)
 
     def _check_epoch(self, entry: ProducerEntry, epoch: int, base_sequence: int, offset: int) -> None:
-        """For an epoch other than the last seen one."""
+        """Check an epoch other than the last seen one."""
         if epoch < entry.producer_epoch:
             raise Refused(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -175,7 +175,7 @@ class ProducerState:
             raise self._out_of_order(entry.producer_id, epoch, offset, base_sequence, expected)
 
     def refused(self, producer_id: int, epoch: int, base_sequence: int, reason: Refused) -> None:
-        """A batch was not written, for whatever reason."""
+        """Remember the reason if a batch was refused and its producer will retry it."""
         if reason.code in RETRIED and base_sequence >= 0:
             self._refusals.add(producer_id, epoch, base_sequence, reason)
 
@@ -189,7 +189,7 @@ class ProducerState:
         timestamp: int,
         transactional: bool,
     ) -> None:
-        """A data batch was written to the log."""
+        """Apply a data batch that was written to the log."""
         entry = self._entry_to_change(producer_id, epoch)
         last_sequence = NO_SEQUENCE if base_sequence < 0 else (base_sequence + offset_delta) & LAST_SEQUENCE
         if self._refusals and base_sequence >= 0:
@@ -220,7 +220,7 @@ class ProducerState:
     # Transactions
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether this epoch of the producer has a transaction open here."""
+        """Whether the producer has a transaction open here with this epoch."""
         entry = self.entries.get(producer_id)
         return entry is not None and entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
 
@@ -234,9 +234,10 @@ class ProducerState:
         bumps_epoch: bool,
         now_ms: int,
     ) -> Verification | None:
-        """Before the coordinator is asked about a batch that is in no transaction yet. None if it is in one. Refused if
-        its epoch is fenced. Afterwards `confirm` if the coordinator agrees, `withdraw_verification` if it refuses
-        permanently; neither if the producer is to retry: then a later batch must not overtake this one.
+        """Begin a verification, before the coordinator is asked about a batch that is in no transaction yet. None if it
+        is in one. Raises Refused if its epoch is fenced. Afterwards call `confirm` if the coordinator agrees, or
+        `withdraw_verification` if it refuses permanently. Call neither if the producer has to retry: then a later batch
+        must not overtake this one.
         """
         entry = self.entries.get(producer_id)
         if entry is not None and epoch < entry.producer_epoch:
@@ -251,8 +252,8 @@ class ProducerState:
         return self._verifications.begin(producer_id, claim, base_sequence, bumps_epoch=bumps_epoch, now_ms=now_ms)
 
     def confirm(self, producer_id: int, verification: Verification) -> None:
-        """The coordinator has confirmed it. That is void if a marker has come meanwhile, or another batch has begun the
-        transaction.
+        """Record that the coordinator has confirmed a verification. No effect if a marker was written meanwhile, or
+        another batch has begun the transaction.
         """
         if self._verifications.stands(producer_id, verification):
             verification.confirmed = True
@@ -263,11 +264,11 @@ class ProducerState:
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int, offset: int
     ) -> None:
-        """Refused if a marker may not be written at `offset`: it is from a fenced coordinator, or too late.
+        """Raise Refused if a marker may not be written at `offset`: it is from a fenced coordinator, or too late.
 
         Since transaction version 2 (KIP-890) a marker has a higher epoch than its transaction, so that a late one
         cannot end the next transaction; the last possible epoch is the exception. A repeated marker, when no
-        transaction is open, is written again and decides nothing.
+        transaction is open, is written again but decides nothing.
         """
         entry = self.entries.get(producer_id)
         if entry is None:
@@ -289,8 +290,8 @@ class ProducerState:
             )
 
     def check_fence(self, producer_id: int, epoch: int, coordinator_epoch: int) -> bool:
-        """Whether a fence with this epoch has to be written: not if the producer is at this epoch or beyond, for then
-        it is fenced, or its transaction has ended. Refused if it is from a fenced coordinator.
+        """Whether a fence with this epoch must be written. Not if the producer has reached this epoch: it is already
+        fenced, or its transaction has ended. Raises Refused if the fence is from a fenced coordinator.
         """
         entry = self.entries.get(producer_id)
         if entry is None:
@@ -304,13 +305,13 @@ class ProducerState:
         return entry.producer_epoch < epoch
 
     def remember_fence(self, producer_id: int, epoch: int, offset: int, timestamp: int) -> None:
-        """A fence was written to the log. Where the transaction has no batch yet, it begins with the fence: its marker
-        will come here as well. What was confirmed for the older epoch is void.
+        """Apply a fence that was written to the log. If the transaction has no batch here yet, it begins with the
+        fence, since its marker will be written here as well. Verifications of the older epoch become void.
         """
         self.remember(producer_id, epoch, NO_SEQUENCE, 0, offset, timestamp, transactional=True)
 
     def decided_by(self, producer_id: int, offset: int, *, aborted: bool) -> CompletedTransaction | None:
-        """What a marker at `offset` decides; None if the producer has no transaction open here."""
+        """The transaction that a marker at `offset` completes; None if the producer has no transaction open here."""
         entry = self.entries.get(producer_id)
         if entry is None or entry.current_txn_first_offset < 0:
             return None
@@ -321,7 +322,7 @@ class ProducerState:
     def remember_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, aborted: bool
     ) -> CompletedTransaction | None:
-        """A transaction marker was written to the log. What it decided; None if no transaction was open."""
+        """Apply a marker that was written to the log. Returns the transaction that it completed, if one was open."""
         decided = self.decided_by(producer_id, offset, aborted=aborted)
         entry = self._entry_to_change(producer_id, epoch)
         entry.coordinator_epoch = coordinator_epoch
@@ -335,12 +336,12 @@ class ProducerState:
         return decided
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset up to which every transaction is decided: what a read_committed reader may see."""
+        """The offset up to which every transaction is decided: a read_committed reader may read up to here."""
         first = self.first_unstable_offset
         return high_watermark if first is None or first > high_watermark else first
 
     def high_watermark_moved(self, high_watermark: int) -> None:
-        """Decided transactions with a committed marker no longer hold back the last stable offset."""
+        """Stop decided transactions with a committed marker from holding back the last stable offset."""
         if self.decided:
             self.decided = {first: last for first, last in self.decided.items() if last >= high_watermark}
             self._find_first_unstable_offset()
@@ -353,7 +354,7 @@ class ProducerState:
         self.first_unstable_offset = first
 
     def have_ended_transactions(self) -> bool:
-        """Whether any known producer has ended one. For any thread."""
+        """Whether any known producer has ended a transaction. Safe in any thread."""
         return any(entry.coordinator_epoch >= 0 for entry in list(self.entries.values()))
 
     def has_late_transaction(self, now_ms: int, after_ms: int) -> bool:
@@ -364,7 +365,7 @@ class ProducerState:
     # All producers
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
-        """Replace the state by that of a snapshot."""
+        """Replace the state by the entries of a snapshot."""
         self.clear()
         for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
             self.entries[entry.producer_id] = entry
@@ -386,14 +387,14 @@ class ProducerState:
         return list(self.entries.values())
 
     def expire(self, now: Moment, expiration_ms: int, at_most: int | None = None) -> Iterator[int]:
-        """Forget producers that were idle for too long, unless they have an open transaction. Yields how many, after
-        every `at_most` of them, and at the end.
+        """Forget producers that were idle for too long and have no open transaction. Yields how many, after every
+        `at_most` of them, and at the end.
 
-        Idle time is measured on the steady clock. For a producer that has not written since the start, only the
-        timestamp of its last batch is known, which is the producer's own; it is compared with the patient clock.
+        Idle time is measured on the steady clock. For a producer that has not written since the broker started, only
+        the timestamp of its last batch is known, which the producer set; it is compared with the patient clock.
         """
         self._verifications.expire(now.steady_ms, expiration_ms)
-        self._refusals.clear()  # they matter for as long as a batch is in flight: a retry that is refused adds another
+        self._refusals.clear()  # only needed while batches are in flight: a retry that is refused adds another
         ids = list(self.entries)
         step = at_most or max(1, len(ids))
         for first in range(0, max(1, len(ids)), step):

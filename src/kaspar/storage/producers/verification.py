@@ -1,12 +1,13 @@
-"""Verifications under way (KIP-890): may this producer write to this partition, by its transaction coordinator?
+"""Verifications under way (KIP-890): a leader asks the transaction coordinator whether a producer may write here.
 
 A partition's leader asks before the first batch of a transaction, so that no record is ever part of a transaction that
-its coordinator does not know of, which nobody would end. The response counts only while the verification stands: a
-marker removes it, since the transaction that was asked about has ended, and so does the batch that begins the
-transaction. Kafka's names for these are VerificationStateEntry and VerificationGuard.
+its coordinator does not know, and that would never end. The response counts only while the verification exists: a
+marker removes it, since the transaction in question has ended, and so does the batch that begins the transaction.
+Kafka's names for these are VerificationStateEntry and VerificationGuard.
 
-Anyone can send a request in a producer's name. So verifications are kept apart by what a request claims (transactional
-id, producer id, epoch): the coordinator confirms at most one such claim, and a claim that it denies leaves no trace.
+Any client can send a request in a producer's name. So verifications are distinguished by what a request claims
+(transactional id, producer id, epoch): the coordinator confirms at most one of these claims, and a claim that it denies
+has no effect.
 """
 
 from typing import TypeAlias
@@ -16,20 +17,20 @@ _Claim: TypeAlias = tuple[str, int]
 
 
 class Verification:
-    """The verification of one producer's claim, shared by all requests that make the claim meanwhile."""
+    """The verification of one producer's claim, shared by all requests that make the same claim meanwhile."""
 
     __slots__ = ("askers", "bumps_epoch", "claim", "confirmed", "lowest_sequence", "since_ms")
 
     def __init__(self, claim: _Claim, base_sequence: int, *, bumps_epoch: bool, since_ms: int) -> None:
         self.claim = claim
         self.lowest_sequence = base_sequence
-        """Of the batches that wait for it: none with a higher sequence may be the first in the log."""
+        """The lowest sequence of the batches that wait for it: none with a higher one may be the first in the log."""
         self.bumps_epoch = bumps_epoch
         """Whether the producer uses transaction version 2, in which every transaction ends with a new epoch."""
         self.since_ms = since_ms
         self.confirmed = False
         self.askers = 0
-        """How many requests wait for it, or were told to retry."""
+        """How many requests are waiting for it, or have to retry."""
 
     @property
     def epoch(self) -> int:
@@ -37,7 +38,7 @@ class Verification:
 
 
 class Verifications:
-    """By producer id and claim."""
+    """The verifications by producer id and claim."""
 
     __slots__ = ("_under_way",)
 
@@ -64,27 +65,29 @@ class Verifications:
         return found
 
     def stands(self, producer_id: int, verification: Verification) -> bool:
-        """Whether nothing has removed it."""
+        """Whether the verification has not been removed."""
         return self._under_way.get(producer_id, {}).get(verification.claim) is verification
 
     def withdraw(self, producer_id: int, verification: Verification) -> None:
-        """The coordinator has denied the claim of one request permanently."""
+        """Remove the verification, whose claim the coordinator has denied permanently, if no other request needs it."""
         verification.askers -= 1
         if not verification.askers and not verification.confirmed and self.stands(producer_id, verification):
             self._remove(producer_id, verification)
 
     def drop(self, producer_id: int) -> None:
-        """A batch has begun the transaction."""
+        """Remove all verifications of a producer: a batch has begun the transaction."""
         self._under_way.pop(producer_id, None)
 
     def marker_written(self, producer_id: int, epoch: int) -> None:
-        """A transaction has ended. Verifications with the epoch that its marker brought are for the next one."""
+        """Remove the verifications for a transaction that has ended. Those with the new epoch of its marker are for the
+        next one and stay.
+        """
         for found in tuple(self._under_way.get(producer_id, {}).values()):
             if not (found.bumps_epoch and found.epoch == epoch):
                 self._remove(producer_id, found)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget old verifications, by the steady clock, that never led to a batch."""
+        """Forget old verifications that never led to a batch; their age is measured on the steady clock."""
         for producer_id, claims in tuple(self._under_way.items()):
             for found in tuple(claims.values()):
                 if now_ms - found.since_ms >= expiration_ms:

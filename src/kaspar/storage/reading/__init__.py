@@ -1,1 +1,1 @@
-"""Reads: from an offset or a timestamp to bytes, copied or sent straight from the file."""
+"""Reads: from an offset or a timestamp to bytes, copied or sent directly from the file."""

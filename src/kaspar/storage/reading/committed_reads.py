@@ -1,10 +1,10 @@
-"""Which aborted transactions a read_committed reader must leave out of the bytes it is given.
+"""Which aborted transactions a read_committed reader must filter out of the bytes it gets.
 
-An aborted transaction stands in the index of the segment that holds its marker, which may come long after its records.
-So the search goes from the segment of the first byte through the later ones, up to an entry whose last stable offset is
+An aborted transaction is in the index of the segment that contains its marker, which may be far behind its records. So
+the search goes from the segment of the first byte through the later ones, until an entry whose last stable offset is
 above the records: everything below it was decided by then. Most segments have no such index, and cost nothing.
 
-The index of the active segment is in memory; the others are loaded by a read that may wait for the disk, and kept with
+The index of the active segment is in memory; the others are loaded by a read that may block on disk I/O, and kept with
 the open file.
 """
 
@@ -27,7 +27,7 @@ from kaspar.storage.segments.segment import Segment
 from kaspar.storage.segments.transaction_index import AbortedTransaction, TransactionIndex
 
 MOST_AT_ONCE = 500
-"""This many take about half a millisecond; more are for a thread."""
+"""This many take about half a millisecond; a longer list is left to a thread."""
 
 
 class CommittedRead(NamedTuple):
@@ -38,7 +38,7 @@ class CommittedRead(NamedTuple):
 def read_committed_waiting(
     owner: ReadableLog, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool
 ) -> CommittedRead:
-    """As `read_waiting`, with the aborted transactions that the bytes may hold records of."""
+    """Like `read_waiting`, with the aborted transactions that may have records among the bytes."""
     local = owner.local
     while True:
         swaps = local.swap_count
@@ -49,13 +49,13 @@ def read_committed_waiting(
             continue
         except OSError as error:
             raise read_failed(local, error) from error
-        # A cleaned segment has no entries for the aborted records that were read from the segments before it.
+        # If segments were cleaned meanwhile, the new ones lack entries for aborted records read from the old ones.
         if local.completed_swaps() == swaps:
             return committed
 
 
 def with_aborted(local: LocalLog, offset: int, records: bytes | bytearray, source: Source) -> CommittedRead:
-    """For `records` that were read from `offset` on. NotCached as from `aborted_among`."""
+    """Add the aborted transactions to `records`, read from `offset` on. Raises NotCached like `aborted_among`."""
     if not records:
         return CommittedRead(records, [])
     first_offset = int.from_bytes(records[:8], "big")
@@ -66,8 +66,8 @@ def aborted_among(
     local: LocalLog, offset: int, first_offset: int, size: int, source: Source
 ) -> list[AbortedTransaction]:
     """The aborted transactions that may have records among `size` bytes of batches, read from `offset` on, of which the
-    first begins with `first_offset`. NotCached if `source` cannot wait and would have to, or if there are so many that
-    listing them takes long.
+    first begins with `first_offset`. Raises NotCached if `source` cannot wait and would have to, or if there are so
+    many that listing them takes long.
     """
     at_most = None if source.waits else MOST_AT_ONCE
     found: list[AbortedTransaction] = []
@@ -96,7 +96,7 @@ def _upper_offset(local: LocalLog, first_offset: int, read_size: int, source: So
     try:
         begin = locate(local.directory.readers, segment, handle, first_offset, size, source)
         if begin is None:
-            return end  # it was truncated meanwhile
+            return end  # the log was truncated meanwhile
         behind = begin + read_size
         offsets, positions = segment.recent
         if positions and positions[0] <= behind:
@@ -117,7 +117,7 @@ def _index_of(local: LocalLog, segment: Segment, source: Source) -> TransactionI
     handle = _open(local, segment)
     try:
         kept = handle.aborted
-        # One that was loaded while the segment was written to may have fallen behind.
+        # An index that was loaded while the segment was still written to may lack the latest entries.
         if kept is None or len(kept) < segment.aborted_count:
             if not source.waits:
                 raise NotCached

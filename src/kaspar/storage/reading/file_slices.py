@@ -1,11 +1,11 @@
-"""Records that are sent from their file, without a copy in this process.
+"""Records that are sent directly from their file, without a copy in this process.
 
 A slice is a range of a segment's bytes below the high watermark, so they never change. It pins the segment's open file:
 a segment that is deleted or cleaned meanwhile stays readable until the slice is released, at the latest when it is
 garbage collected. A thread that cannot wait must not send bytes that may have to come from the disk; `cached_length`
 returns how many are in memory at this moment.
 
-`try_slice` returns one only where it pays off, and leaves everything unusual to `log_reader`.
+`try_slice` returns one only where that is worthwhile, and leaves all other cases to `log_reader`.
 """
 
 import os
@@ -24,7 +24,7 @@ from kaspar.storage.segments.segment import Segment
 from kaspar.storage.segments.transaction_index import AbortedTransaction
 
 SMALLEST_SLICE: Final = 64 * 1024
-"""Below this, a copy costs less than another system call."""
+"""Below this size, a copy is cheaper than another system call."""
 
 
 class FileSlice:
@@ -40,7 +40,7 @@ class FileSlice:
         first_offset: int = -1,
         left_out: int = 0,
     ) -> None:
-        """`handle` is pinned; this slice releases it. `left_out`: how many more bytes the reader could have had."""
+        """`handle` is pinned; this slice releases it. `left_out`: how many more bytes the reader could have got."""
         self._directory = directory
         self._handle: ReadHandle | None = handle
         self._position = position
@@ -56,13 +56,13 @@ class FileSlice:
         self.release()
 
     def cached_length(self, at_most: int) -> int:
-        """How much of what comes next, up to `at_most` bytes, can be sent or read without waiting for the disk."""
+        """How many of the next bytes, up to `at_most`, can be sent or read without waiting for the disk."""
         assert self._handle is not None, "a slice is used after its release"
         return self._directory.cached_length(self._handle.fd, self._position, min(at_most, self._size))
 
     def send(self, socket_fd: int, at_most: int) -> int:
-        """Send the next bytes; returns how many the socket took. BlockingIOError if it takes none now; EOFError if the
-        file was truncated.
+        """Send the next bytes; returns how many the socket took. Raises BlockingIOError if it takes none now; EOFError
+        if the file was truncated.
         """
         assert self._handle is not None, "a slice is used after its release"
         sent = os.sendfile(socket_fd, self._handle.fd, self._position, min(at_most, self._size))
@@ -73,7 +73,7 @@ class FileSlice:
         return sent
 
     def take(self, at_most: int) -> bytes:
-        """Read the next bytes, if they have to be copied. May wait for the disk. EOFError as from `send`."""
+        """Read the next bytes, for a caller that must copy them. May block on disk I/O. Raises EOFError like `send`."""
         assert self._handle is not None, "a slice is used after its release"
         data = self._directory.files.pread(self._handle.fd, min(at_most, self._size), self._position)
         if not data:
@@ -98,9 +98,9 @@ def try_slice(
     whole_first_batch: bool,
     preferred_bytes: int,
 ) -> FileSlice | None:
-    """What `Log.try_read` would read, as a slice; None if it is too small for one, is not in memory, or anything is
-    wrong: `try_read` handles that. For the owner, and only for committed records. It has more than `preferred_bytes`
-    only if its first batch is that large; the rest counts as left out.
+    """Return what `Log.try_read` would read, as a slice. None if it is too small for one, not in memory, or anything is
+    wrong: `try_read` handles these cases. Owner only, and only for committed records. The slice has more than
+    `preferred_bytes` only if its first batch is that large; the remaining bytes are counted in `left_out`.
     """
     if max_bytes < SMALLEST_SLICE and not whole_first_batch:
         return None
@@ -115,11 +115,11 @@ def try_slice(
         return None
     directory = local.directory
     if directory.readers.all_in_use:
-        return None  # a slice keeps its file open for as long as its client takes to read, a copy does not
+        return None  # a slice keeps its file open until its client has read it; a copy does not
     try:
         handle = directory.readers.pin(segment) or directory.readers.acquire(segment, segment.path(LOG))
     except OSError:
-        return None  # perhaps the file is gone
+        return None  # the file may be gone
     found = None
     try:
         end = size
@@ -169,7 +169,7 @@ def _slice(
 
 
 def _without_part_of_a_batch(segment: Segment, handle: ReadHandle, position: int, size: int, first_size: int) -> int:
-    """Readers drop an incomplete batch, and batches may be large. The index knows where most of them begin."""
+    """Shorten the range to whole batches, as far as the index allows: readers drop an incomplete batch."""
     index = segment.index or handle.index
     if index is not None:
         entry = bisect_right(index.positions, position + size) - 1
@@ -179,8 +179,8 @@ def _without_part_of_a_batch(segment: Segment, handle: ReadHandle, position: int
 
 
 def aborted_in(owner: ReadableLog, offset: int, found: FileSlice) -> list[AbortedTransaction] | None:
-    """The aborted transactions that a slice, which was read from `offset` on, may hold records of; None if finding them
-    would wait for the disk, or listing them would take long.
+    """The aborted transactions that may have records in a slice that was read from `offset` on; None if finding them
+    would block on disk I/O, or listing them would take long.
     """
     try:
         return aborted_among(owner.local, offset, found.first_offset, len(found), owner.local.directory.cached)

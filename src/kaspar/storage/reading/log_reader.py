@@ -1,11 +1,11 @@
 """Reads record batches from a log: from an offset to bytes.
 
-A read begins with the batch that holds the offset, comes from one segment, ends before the batch that holds the upper
-offset, and may end within a batch (clients drop the rest); only the first batch is whole, however large, if the caller
-asks for that. Nothing beyond the first header is parsed.
+A read begins with the batch that contains the offset, stays within one segment, ends before the batch that contains the
+upper offset, and may end within a batch (clients drop the rest). Only the first batch is returned whole, however large,
+if the caller requests that. Nothing beyond the first header is parsed.
 
-Reads run in any thread, beside appends: a segment's size is read before the log end offset, and an append publishes
-them the other way round, so bytes below that size are all of offsets below that end.
+Reads run in any thread, concurrently with appends: a read gets a segment's size before the log end offset, and an
+append publishes them in the opposite order, so all bytes below that size have offsets below that end.
 """
 
 from typing import Protocol
@@ -22,11 +22,11 @@ _READ_AHEAD = 4 << 20
 
 
 class SegmentsChanged(Exception):
-    """The segment that was found was deleted or replaced by a cleaned one: look it up again."""
+    """The segment was deleted or replaced by a cleaned one after it was found: look it up again."""
 
 
 class ReadableLog(Protocol):
-    """What reads need of a `Log`."""
+    """What reads need from a `Log`."""
 
     local: LocalLog
     log_start_offset: int
@@ -60,12 +60,13 @@ def read(
             if position is not None:
                 data = _read_at(handle.fd, position, end, max_bytes, whole_first_batch, source)
             if source.waits and not local.has_segment(segment):
-                # File, size and index may be of two segments with one name. The handle, too, if it was opened since.
+                # File, size and index may be from two segments with the same name; the handle, too, if it was opened
+                # since.
                 readers.forget(segment)
                 raise SegmentsChanged
             if position is not None and data is not None:
                 if source.waits and position + len(data) < size:
-                    # A reader that had to wait is far from the end and will read on from here.
+                    # A reader that had to wait is far from the end and will continue to read from here.
                     local.directory.files.will_need(handle.fd, position + len(data), _READ_AHEAD)
                 return data
         finally:
@@ -77,7 +78,7 @@ def read(
 def read_waiting(
     owner: ReadableLog, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool
 ) -> bytes | bytearray:
-    """The same for a thread that may wait for the disk, as often as segments change meanwhile."""
+    """Like `read`, for a thread that may block on disk I/O. Repeats the read if segments change meanwhile."""
     local = owner.local
     source = local.directory.waiting
     while True:
@@ -99,8 +100,8 @@ def out_of_range(owner: ReadableLog, offset: int) -> Refused:
 
 
 def missing(local: LocalLog, segment: Segment, error: OSError) -> SegmentsChanged | Refused | StorageFailure:
-    """Why a segment's file is missing: the partition or the segment was deleted, a truncation is not finished, or
-    somebody else removed the file.
+    """Return the reason why a segment's file is missing: the partition or the segment was deleted, a truncation is not
+    finished, or the file was removed by another program.
     """
     if local.deleted:
         return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{local.topic_partition} was deleted")

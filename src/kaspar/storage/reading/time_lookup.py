@@ -1,7 +1,7 @@
 """Finds offsets by timestamp: through the time index to a position near it, along the batches, then into one batch.
-And the reverse, by headers of batches only.
+Also finds the timestamp of the first batch after an offset, from the headers of batches only.
 
-All look-ups read files, and those by timestamp may decompress a batch, so they are for a thread.
+All lookups read files, and those by timestamp may decompress a batch, so they run in a thread.
 """
 
 from bisect import bisect_right
@@ -21,7 +21,7 @@ from kaspar.storage.segments.segment_list import Segments
 
 _CHUNK_BYTES = 64 << 10
 _MOST_HEADERS: Final = 1_000
-"""How many batches without records a look-up by offset passes before it gives up."""
+"""How many batches without records a lookup by offset skips before it gives up."""
 
 _Found = TypeVar("_Found")
 
@@ -36,13 +36,15 @@ class FirstData(NamedTuple):
     """The first batch with records of producers at or after an offset."""
 
     is_known: bool
-    """False if the search was given up: there are too many batches without such records."""
+    """False if the search gave up because there are too many batches without such records."""
     batch: TimestampAndOffset | None = None
-    """None if there is no such batch. The offset is that of the record, the timestamp that of the batch's first."""
+    """None if there is no such batch. Has the offset of the record, and the timestamp of the batch's first record."""
 
 
 def first_data_batch(owner: ReadableLog, offset: int) -> FirstData:
-    """Markers of transactions, and batches that compaction has emptied, are passed over."""
+    """Find the first batch with records of producers at or after `offset`. Skips the markers of transactions, and
+    batches that compaction has emptied.
+    """
     return _retried(owner, lambda segments: _first_data(owner, segments, max(offset, owner.log_start_offset)))
 
 
@@ -57,7 +59,7 @@ def with_max_timestamp(owner: ReadableLog) -> TimestampAndOffset | None:
 
 
 def _retried(owner: ReadableLog, look: Callable[[Segments], _Found]) -> _Found:
-    """Look again if segments were deleted or cleaned meanwhile: an index and its segment belong together."""
+    """Repeat the lookup if segments were deleted or cleaned meanwhile: an index is only valid for its own segment."""
     local = owner.local
     while True:
         swaps, segments = local.swap_count, local.segments
@@ -105,7 +107,7 @@ def _with_max_in(owner: ReadableLog, segments: Segments) -> TimestampAndOffset |
 def _first_in_segment(owner: ReadableLog, segment: Segment, timestamp: int) -> TimestampAndOffset | None:
     files = owner.local.directory.files
     entries = segment.loaded_time_index(files).entries(files, segment.path(TIME_INDEX))
-    # No record up to an entry's offset is later than its timestamp, so the record comes after the last earlier entry.
+    # No record up to an entry's offset is later than its timestamp, so the record is behind the last earlier entry.
     slot = bisect_right([entry[0] for entry in entries], timestamp - 1) - 1
     begin = segment.base_offset + (entries[slot][1] if slot >= 0 else 0)
     return _search(owner, segment, max(begin, owner.log_start_offset), timestamp)
@@ -145,7 +147,7 @@ def _first_data(owner: ReadableLog, segments: Segments, offset: int) -> FirstDat
 def _first_data_in(
     owner: ReadableLog, segment: Segment, offset: int, headers_left: int
 ) -> tuple[TimestampAndOffset | None, int]:
-    """What was found, and how many more headers may be read."""
+    """Search one segment. Returns what was found, and how many more headers may be read."""
     directory = owner.local.directory
     handle = directory.readers.acquire(segment, segment.path(LOG))
     try:

@@ -30,7 +30,7 @@ class AbortedRecovery:
         self._damaged: set[Segment] = set()
 
     def look_at(self, base_offsets: set[int]) -> None:
-        """Read the existing files, which are few."""
+        """Read the files that exist, which are few."""
         for segment in self._segments:
             if segment.base_offset in base_offsets:
                 index = TransactionIndex.load(self._files, segment.path(TRANSACTION_INDEX))
@@ -40,7 +40,7 @@ class AbortedRecovery:
                     self._damaged.add(segment)
 
     def repair(self, slot: int, end: int) -> bool:
-        """Rebuild the index of a valid segment that ends at `end`, if it is damaged. Whether it was."""
+        """Rebuild the index of a valid segment that ends at `end`, if it is damaged. Returns whether it was."""
         segment = self._segments[slot]
         if segment not in self._damaged:
             return False
@@ -48,7 +48,7 @@ class AbortedRecovery:
         return True
 
     def kept(self, slot: int, end: int) -> TransactionIndex:
-        """The entries up to `end` of a segment that is about to be checked from there on."""
+        """The entries up to `end` of a segment that will be checked from there on."""
         segment = self._segments[slot]
         if segment in self._damaged:
             return self._rebuilt(slot, end) if end > segment.base_offset else TransactionIndex()
@@ -57,7 +57,7 @@ class AbortedRecovery:
         return index
 
     def finish(self, segment: Segment, index: TransactionIndex) -> None:
-        """The index of a segment is complete: write it."""
+        """Write the index of a segment, which is complete."""
         segment.aborted_count = len(index)
         segment.aborted = None
         try:
@@ -69,7 +69,7 @@ class AbortedRecovery:
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
-            # As with appends to a full disk: the entries stay in memory, and no sync succeeds until they are written.
+            # As with appends to a full disk, the entries stay in memory, and no sync succeeds until they are written.
             segment.aborted = index
             log.warning("no space is left for an index", file=segment.path(TRANSACTION_INDEX))
 

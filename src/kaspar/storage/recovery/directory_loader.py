@@ -55,9 +55,9 @@ class DirectoryLoader:
     ) -> None:
         self.directory = directory
         self.folders_to_delete: list[str] = []
-        """Folders that are marked for deletion already."""
+        """Folders that are already marked for deletion."""
         self.of_deleted_topics: list[TopicPartition] = []
-        """Partitions whose folders are yet to be marked for deletion, and are not loaded."""
+        """Partitions of deleted topics: they are not loaded, and their folders are not marked for deletion yet."""
         self.futures: dict[TopicPartition, list[str]] = {}
         """Folders of logs that were being moved here from another directory."""
         self.recovery_points: dict[TopicPartition, Offset] = {}
@@ -75,7 +75,9 @@ class DirectoryLoader:
         self._bytes_checked = 0
 
     def find(self) -> list[TopicPartition]:
-        """The partitions that have a folder here. Nothing is changed yet."""
+        """List the partitions that have a folder here. Changes nothing, except that a clean shutdown's mark is
+        removed.
+        """
         files, path = self.directory.files, self.directory.path
         try:
             names = files.listdir(path)
@@ -86,7 +88,7 @@ class DirectoryLoader:
             self.log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT) or {}
             self._read(
                 CLEANER_OFFSET_CHECKPOINT, may_be_empty=True
-            )  # an unknown version is refused before anything is changed
+            )  # refuses an unknown version before anything is changed
             self._clean = folder_metadata.take_clean_shutdown(files, path)
         except OSError as error:
             self.fail(error, "reading the directory")
@@ -106,7 +108,7 @@ class DirectoryLoader:
 
     def start(self, pool: Executor, partitions: Sequence[TopicPartition]) -> list[Future[Log | None]]:
         """Load the partitions; each future returns a log, or None for a deleted topic or if the directory went offline
-        meanwhile. A directory that a broker has used is reported also if it has no partition: a crash may have cost it
+        meanwhile. A directory that a broker has used is reported even if it has no partition: a crash may have removed
         the folder of one.
         """
         self._partitions = len(partitions)
@@ -141,7 +143,7 @@ class DirectoryLoader:
         return loaded
 
     def load_folder(self, partition: TopicPartition, folder: str, topic_id: uuid.UUID | None) -> Log | None:
-        """The log in a folder. None if the directory fails, which takes it offline."""
+        """Load the log in a folder. None if the directory fails, which takes it offline."""
         known = KnownOffsets(
             self.recovery_points.get(partition),
             self.log_start_offsets.get(partition),
@@ -172,7 +174,7 @@ class DirectoryLoader:
         return os.path.join(self.directory.path, str(partition))
 
     def topic_id(self, partition: TopicPartition, folder: str | None = None) -> uuid.UUID | None:
-        """The topic id in a partition's folder. OSError is for the caller."""
+        """Read the topic id in a partition's folder. The caller handles OSError."""
         try:
             return folder_metadata.read_partition_metadata(
                 self.directory.files, self.folder_of(partition) if folder is None else folder

@@ -1,5 +1,5 @@
-"""Partitions with a folder in several log directories: one of the folders is the log, the others are set aside. If that
-one is in a directory that is offline, the others are not used either.
+"""Partitions with a folder in several log directories: one of the folders is the log, the others are set aside. If the
+log is in a directory that is offline, the others are not used either.
 """
 
 import contextlib
@@ -47,8 +47,8 @@ def set_duplicates_aside(found: Found, expected: Expected, directory_id: Directo
 def leave_out_of_date_folders(
     found: Found, expected: Expected, directories: Iterable[LogDirectory], directory_id: DirectoryId
 ) -> None:
-    """Remove from `found` what a log may have left behind when it moved: its folder in the directory of before was not
-    marked for deletion (a full disk, a crash), and the directory that it moved to is offline now. It may lack records
+    """Remove folders from `found` that a log left behind when it was moved: the old folder was not marked for deletion
+    (a full disk, a crash), and the directory that the log was moved to is offline now. Such a folder may lack records
     that were committed since, so it is left alone, and the partition is offline with its directory.
     """
     offline = {directory.path for directory in directories if directory.offline is not None}
@@ -76,7 +76,7 @@ def leave_out_of_date_folders(
 def _folders_of(
     partition: TopicPartition, loaders: list[DirectoryLoader], expected: Expected, directory_id: DirectoryId
 ) -> dict[FoundFolder, DirectoryLoader]:
-    """Those that can be read and are not of a deleted topic, which its loader removes."""
+    """The folders that can be read and are not of a deleted topic. The loader removes those of deleted topics."""
     folders = {}
     for loader in loaders:
         try:

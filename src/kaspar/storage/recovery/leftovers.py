@@ -1,9 +1,9 @@
-"""Lists a partition's folder, and settles what an unfinished deletion, cleaning or swap left in it.
+"""Lists a partition's folder, and cleans up what an unfinished deletion, cleaning or swap left in it.
 
 - `.deleted`: a deletion that did not finish; the file is removed.
 - `.cleaned`: a cleaning that did not finish; it is removed, and so are `.swap` files from its base offset on.
 - `.swap`: a cleaned segment that has not replaced the old ones yet; it does now. Old segments after the last record
-  that it kept may stay: they are as they were before the cleaning.
+  that it kept may stay: they are unchanged by the cleaning.
 - `.tmp`: a small file that was not renamed yet; it is removed.
 - an index without its log file is removed.
 """
@@ -85,7 +85,7 @@ def _settle(files: Files, folder: str, names: list[str]) -> None:
             unlink_if_there(files, os.path.join(folder, name))
     for base_offset in sorted({offset_of[name] for name in swaps}):
         _remove_replaced(files, folder, names, base_offset, numbered(base_offset, LOG + SWAP) in swaps)
-    # The log files first: as long as one ends in `.swap`, all segments in its range are old.
+    # The log files first: while one still ends in `.swap`, all segments in its range are old.
     for name in sorted(swaps, key=lambda name: not name.endswith(LOG + SWAP)):
         log.info("finished a swap of cleaned segments", file=os.path.join(folder, name))
         files.rename(os.path.join(folder, name), os.path.join(folder, name.removesuffix(SWAP)))
@@ -94,13 +94,13 @@ def _settle(files: Files, folder: str, names: list[str]) -> None:
 
 def _remove_replaced(files: Files, folder: str, names: list[str], base_offset: int, log_is_marked: bool) -> None:
     """Remove what is left of the segments that a cleaned one replaces. If its log file no longer ends in `.swap`, the
-    files with the same base offset belong to it.
+    files with the same base offset are its own.
     """
     path = os.path.join(folder, numbered(base_offset, LOG + SWAP if log_is_marked else LOG))
     try:
         end = _end_of(files, path, base_offset)
     except FileNotFoundError:
-        return  # an index without a log: see above
+        return  # an index without a log: settle_leftovers removes it
     begin = base_offset if log_is_marked else base_offset + 1
     for name in names:
         parsed = parse_numbered(name)

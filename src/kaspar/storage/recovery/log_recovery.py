@@ -3,13 +3,14 @@
 After a clean shutdown only names, sizes, three small files and the indexes of aborted transactions are read. Otherwise:
 
 - everything below the recovery point was synced and is trusted;
-- from there on every batch is checked. At the first that is not whole and valid the segment is cut, and the segments
-  after it are set aside (see set_aside). So is a later segment that does not begin where the one before it ends: a
-  power failure took what was between, and what is left of a log must be a prefix of it, or transactions lose their
-  markers. If the topic is compacted, or the recovery point is unknown, the gap may be the cleaner's work, and it stays;
-- the indexes of what was checked are rebuilt, leader epochs found on the way are added, and the state of the producers
+- from there on every batch is checked. At the first that is not whole and valid the segment is truncated, and the
+  segments after it are set aside (see set_aside). So is a later segment that does not begin where the one before it
+  ends: a power failure lost the records in between, and the rest of a log must be a prefix of it, or transactions lose
+  their markers. If the topic is compacted, or the recovery point is unknown, the cleaner may have left the gap, and the
+  segment stays;
+- the indexes of the checked part are rebuilt, leader epochs found on the way are added, and the state of the producers
   is rebuilt from the newest snapshot at or below the recovery point. Aborted transactions that are decided on the way
-  are added to their index. Newer snapshots may know of lost batches: they are removed and written again.
+  are added to their index. Newer snapshots may include lost batches: they are removed and written again.
 
 Files of an unfinished deletion, cleaning or swap are handled first, as in Kafka's LogLoader.
 """
@@ -49,9 +50,10 @@ log = get_log(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownOffsets:
-    """What the checkpoint files of a log directory have for one partition; None if they have nothing.
+    """The entries for one partition in the checkpoint files of a log directory; None for a missing entry.
 
-    `has_points` is False if the file of recovery points is missing or damaged: any of the log may have been synced.
+    `has_points` is False if the file of recovery points is missing or damaged: any part of the log may have been
+    synced.
     """
 
     recovery_point: int | None
@@ -71,8 +73,9 @@ def load_log(
     now_ms: int,
     progress: Progress | None = None,
 ) -> Log:
-    """May wait for the disk: in a thread. OSError is for the caller, which knows the directory. `now_ms` is the wall
-    clock's time. Idle producers are expired later, so that one that missed the last response can retry first.
+    """Load the log in `folder`. May block on disk I/O: call it in a thread. The caller, which knows the directory,
+    handles OSError. `now_ms` is the wall clock's time. Idle producers are expired later, so that one that missed the
+    last response can retry first.
     """
     loading = _Loading(directory.files, folder, topic_partition, config, known, now_ms, progress)
     loading.run()
@@ -91,7 +94,7 @@ def load_log(
     )
     loaded = Log(local, topic_id, log_start_offset=loading.log_start_offset, state=state)
     if loading.kept_gap:
-        # Below the recovery point a gap is not questioned again.
+        # With the recovery point above it, the next start accepts the gap without checking it again.
         with contextlib.suppress(Refused):  # the disk is full: the next start decides again
             loaded.flush()
     return loaded
@@ -189,7 +192,7 @@ class _Loading:
                 self._check(segment, CheckStart.of(segment))
         end = self.known.recovery_point
         active = self.segments[-1]
-        # A clean shutdown leaves a snapshot at the end of the log. Without it, the checkpoint may be of another folder.
+        # A clean shutdown leaves a snapshot at the end of the log. Without it, the checkpoint may be another folder's.
         trusted = end is not None and end >= active.base_offset and end == max(self.content.snapshots, default=0)
         if end is None or not trusted or (active.size == 0) != (end == active.base_offset):
             end = self._read_end(active)
@@ -206,7 +209,7 @@ class _Loading:
             self.rebuilt.append(segments[slot])
 
     def _read_end(self, segment: Segment) -> int:
-        """Where the log ends, by its last batch."""
+        """The end of the log, from its last batch."""
         index = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX))
         position = index.positions[-1] if index.positions else 0
         end = segment.base_offset
@@ -238,7 +241,7 @@ class _Loading:
                 log.info("rebuilding an index", file=segments[slot].path(OFFSET_INDEX))
                 self._check(segments[slot], CheckStart.of(segments[slot]))
             elif rolled_last:
-                self.rebuilt.append(segments[slot])  # it is valid, but perhaps not synced
+                self.rebuilt.append(segments[slot])  # valid, but perhaps not synced
             self._repair_aborted(slot, segments[slot + 1].base_offset)
         start = self.checker.start_of_check(segments[first], recovery_point)
         # A snapshot between the start of the check and the recovery point saves replaying batches up to it.
@@ -261,13 +264,13 @@ class _Loading:
                 break
         self.log_end_offset = end
         if end < self.remembered_up_to:
-            # Even synced records are lost, so the snapshot knows of batches that are gone.
+            # Even synced records are lost, so the snapshot includes lost batches.
             begin = self._load_snapshot(end)
             replay.replay(self.files, self.segments, begin, end, self.producers)
             self.segments[-1].drop_aborted(self.files, end)
 
     def _why_unusable(self, segment: Segment, end: int) -> str | None:
-        """Why a segment cannot follow one that ends at `end`; None if it can."""
+        """Return the reason why a segment cannot follow one that ends at `end`; None if it can."""
         if segment.base_offset == end:
             return None
         if segment.base_offset < end:
@@ -280,8 +283,8 @@ class _Loading:
         return None
 
     def _set_aside_from(self, first: Segment, problem: str) -> None:
-        """That segment and all after it, the last one first: if this stops halfway, what is left is a prefix of the
-        log, and the next start finds the same problem.
+        """Set aside `first` and all segments after it, in reverse order: if this stops halfway, the rest is a prefix of
+        the log, and the next start finds the same problem.
         """
         while self.segments and self.segments[-1].base_offset >= first.base_offset:
             set_segment_aside(self.files, self.segments[-1], problem)
@@ -289,9 +292,9 @@ class _Loading:
 
     def _check(self, segment: Segment, start: CheckStart, aborted: TransactionIndex | None = None) -> tuple[int, bool]:
         """Check a segment and rebuild its indexes. With `aborted`, the aborted transactions known so far, cut off what
-        is not valid; without, the segment was synced and stays as it is.
+        is not valid; without, the segment was synced and is not changed.
 
-        The offset where its batches end, and whether all of it was valid.
+        Returns the offset at which its batches end, and whether all of it was valid.
         """
 
         def on_batch(header: BatchHeader, batch: memoryview) -> None:
@@ -329,15 +332,15 @@ class _Loading:
         if later or not self.known.has_points:
             keep_tail(self.files, segment, fd, position)
         if later:
-            # Before the cut: afterwards a start would find a valid segment and a gap, which may look like the
-            # cleaner's.
+            # Before the truncation: afterwards a start would find a valid segment and a gap, which the cleaner might
+            # leave.
             self._set_aside_from(later[0], f"the segment before it, {segment.base_offset}, is damaged")
         self.files.truncate(fd, position)
         self.files.fsync(fd)
         segment.size = position
 
     def _add_batch(self, header: BatchHeader, batch: memoryview, aborted: TransactionIndex) -> None:
-        """A batch that was not known to be in the log."""
+        """Apply a batch that was not known to be in the log."""
         if header.leader_epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(header.leader_epoch, header.base_offset)
         if header.base_offset >= self.remembered_up_to:
@@ -346,15 +349,15 @@ class _Loading:
                 aborted.append(entry)
 
     def _remove_snapshots_above(self, synced: int) -> None:
-        """They may know of batches that were lost in the crash, even if the log continues above them. They must be gone
-        before the recovery point passes them: from then on they would be trusted.
+        """Remove snapshots that may include batches lost in the crash, even if the log continues above them. They must
+        be gone before the recovery point passes them, since from then on they would be trusted.
         """
         for offset in [offset for offset in self.content.snapshots if offset > synced]:
             self._remove_snapshot(offset)
 
     def _write_snapshot(self, offset: int) -> None:
-        """The state of the producers at the base offset of a segment: once the segments before it are deleted, it is
-        known from nowhere else. On a full disk it is left out.
+        """Write the state of the producers at the base offset of a segment: once the segments before it are deleted, it
+        is known from nowhere else. On a full disk it is left out.
         """
         try:
             write_snapshot(self.files, self.folder, offset, self.producers.entries.values())
@@ -366,7 +369,7 @@ class _Loading:
             self.content.snapshots.add(offset)
 
     def _remove_stray_snapshots(self) -> None:
-        """A snapshot belongs to a segment's base offset or to the end of the log; others are useless."""
+        """Remove the snapshots that belong neither to a segment's base offset nor to the end of the log."""
         wanted = {segment.base_offset for segment in self.segments} | {self.log_end_offset}
         for offset in [offset for offset in self.content.snapshots if offset not in wanted]:
             self._remove_snapshot(offset)

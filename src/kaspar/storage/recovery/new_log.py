@@ -23,7 +23,7 @@ def create_log(
     *,
     now_ms: int,
 ) -> Log:
-    """An empty log in a folder that exists. Its files are closed until the first append."""
+    """Create an empty log in a folder that exists. Its files are closed until the first append."""
     segment = Segment.create(directory.files, folder, 0, now_ms=now_ms, jitter_ms=jitter_ms(config), preallocate=0)
     segment.close(directory.files)
     local = LocalLog(directory, folder, topic_partition, config, segments=[segment], log_end_offset=0, recovery_point=0)

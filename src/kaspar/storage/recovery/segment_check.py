@@ -1,7 +1,6 @@
 """Checks the batches of one segment after a crash, and rebuilds its two sparse indexes.
 
-What is known to be synced need not be read again: `start_of_check` finds where to begin, as far as the indexes can be
-trusted.
+Synced data need not be read again: `start_of_check` finds where to begin, as far as the indexes can be trusted.
 """
 
 from collections.abc import Callable
@@ -25,13 +24,13 @@ _REPORT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class CheckStart:
-    """Where a check begins."""
+    """Where the check of a segment begins."""
 
     position: int
     offset: int
     """The base offset of the batch at `position`."""
     entries: tuple[tuple[int, int], ...] = ()
-    """The entries of the offset index before it, which are kept."""
+    """The entries of the offset index before `position`, which are kept."""
 
     @staticmethod
     def of(segment: Segment) -> "CheckStart":
@@ -42,9 +41,9 @@ class CheckStart:
 class CheckedSegment:
     end_offset: int
     end_position: int
-    """Where the valid batches end."""
+    """The position at which the valid batches end."""
     problem: str | None
-    """What is wrong there, unless it is the end of the segment."""
+    """What is wrong at `end_position`, unless it is the end of the segment."""
     offsets: OffsetIndex
     times: TimeIndex
     max_timestamp: int
@@ -58,10 +57,10 @@ class SegmentChecker:
         self._progress = progress
 
     def start_of_check(self, segment: Segment, recovery_point: int) -> CheckStart:
-        """Where to begin to check a segment that is synced below the recovery point.
+        """Find where to begin the check of a segment that is synced below the recovery point.
 
-        The index helps to find the place only if its last entry below the recovery point names a valid batch, and only
-        as far as the time index reaches: what that lacks is found by reading the batches.
+        The index is used only if its last entry below the recovery point refers to a valid batch, and only as far as
+        the time index reaches: timestamps that are missing there are found by reading the batches.
         """
         try:
             index = OffsetIndex.load(self._files, segment.path(OFFSET_INDEX))
@@ -126,7 +125,7 @@ class SegmentChecker:
             self._progress(checked_bytes)
 
     def index_is_sound(self, segment: Segment) -> bool:
-        """Of a segment that was rolled: nothing in it may be younger than the last entry of its time index."""
+        """Check the indexes of a rolled segment: no record may be younger than the last entry of the time index."""
         index, times = OffsetIndex.load(self._files, segment.path(OFFSET_INDEX)), self._sound_times(segment)
         if not times or not index.is_sound(segment.size):
             return False
@@ -139,8 +138,9 @@ class SegmentChecker:
             self._files.close(fd)
 
     def _known_times(self, segment: Segment, first_checked: int, times: TimeIndex) -> tuple[int, int]:
-        """Copy the time index up to where the check begins, which is at a batch of the offset index: an entry with the
-        largest timestamp so far was added together with that batch's.
+        """Copy the time index up to where the check begins, and return the largest timestamp so far with its offset.
+        The check begins at a batch of the offset index, with whose entry one for the largest timestamp so far was
+        added.
         """
         max_timestamp, offset_of_max = -1, segment.base_offset
         for timestamp, relative in self._sound_times(segment):

@@ -1,4 +1,4 @@
-"""Keeps what recovery cannot use, under a name that a start ignores.
+"""Keeps data that recovery cannot use, under a name that a start ignores.
 
 Only an operator or the deletion of the topic removes these files. `kafka-dump-log` reads them.
 """
@@ -16,7 +16,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def set_segment_aside(files: Files, segment: Segment, problem: str) -> None:
-    """Remove a whole segment from the log."""
+    """Remove a whole segment from the log, and keep its files."""
     renamed = segment.mark_deleted(files, stray_mark())
     files.fsync_dir(segment.folder)
     log.error(
@@ -29,7 +29,7 @@ def set_segment_aside(files: Files, segment: Segment, problem: str) -> None:
 
 
 def keep_tail(files: Files, segment: Segment, fd: int, position: int) -> None:
-    """Copy what is about to be cut off a segment, unless it is all zeros."""
+    """Copy the bytes that are about to be cut off a segment, unless they are all zeros."""
     if _is_zeros(files, fd, position, segment.size):
         return
     path = segment.path(LOG) + stray_mark()
@@ -41,7 +41,7 @@ def keep_tail(files: Files, segment: Segment, fd: int, position: int) -> None:
             written += len(chunk)
         files.fsync(copy)
     except OSError:
-        # Every start retries it, and must not use up more space each time.
+        # Every start retries this, and must not use more space each time.
         unlink_if_there(files, path)
         raise
     finally:

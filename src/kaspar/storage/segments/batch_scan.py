@@ -1,7 +1,7 @@
 """Iterates over the record batches of a segment file, up to the first that is not whole and valid.
 
-For everything that reads the data itself: recovery after a crash (with checksums), rebuilding producer state, finding a
-batch near a position, and searching for a timestamp.
+Used by everything that reads the data itself: recovery after a crash (with checksums), rebuilding producer state,
+finding a batch near a position, and searching for a timestamp.
 """
 
 import struct
@@ -22,11 +22,11 @@ _CHUNK_BYTES = 1 << 20
 
 
 class OldRecords(KasparError):
-    """An intact message of format v0 or v1: not damaged, but not supported."""
+    """An intact message of format v0 or v1: it is not damaged, but this format is not supported."""
 
 
 class BatchScan:
-    """Iterate over it for (position, header, bytes of the batch); `position` is where the valid batches end."""
+    """Iterates over (position, header, bytes of the batch). Afterwards `position` is the end of the valid batches."""
 
     __slots__ = ("_check", "_chunk_bytes", "_end", "_fd", "_files", "position", "problem")
 
@@ -80,7 +80,7 @@ class BatchScan:
             wanted = max(self._chunk_bytes, needed)
 
     def _refuse_old_records(self, data: memoryview) -> None:
-        """What is not a v2 batch may be a valid message of an older format, which must not be cut off."""
+        """Raise OldRecords if these bytes are a valid message of an older format, which must not be cut off."""
         if len(data) < _OLD_START.size:
             return
         _, length, crc, magic = _OLD_START.unpack_from(data)

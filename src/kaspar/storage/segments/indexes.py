@@ -2,13 +2,13 @@
 
 - `.index`: 8-byte entries, the last offset of a batch relative to the base offset (int32) and the position of that
   batch in the `.log` file (int32).
-- `.timeindex`: 12-byte entries, the largest timestamp so far (int64) and the relative offset that it was seen at
+- `.timeindex`: 12-byte entries, the largest timestamp so far (int64) and the relative offset at which it was seen
   (int32); both columns only grow.
 
-The index of a segment that is written to lives in memory; its file follows in steps of a page and is complete once
+The index of a segment that takes appends is kept in memory. Its file is written a page at a time and is complete once
 the segment is rolled or closed, so an index file is never longer than its entries. An index only speeds up a search: a
-look-up gives a position at or before the batch that is sought, and the reader walks on from there.
-The owner appends; look-ups may run in any thread (the second column grows first, so a slot that is seen is whole).
+lookup returns a position at or before the wanted batch, and the reader walks on from there. The owner appends; lookups
+may run in any thread (positions are appended before offsets, so every visible slot is complete).
 """
 
 import errno
@@ -56,7 +56,7 @@ class OffsetIndex:
         self.offsets.append(relative_offset)
 
     def lookup(self, relative_offset: int) -> int:
-        """The position of a batch at or before the one that holds the offset: where a search begins."""
+        """The position of a batch at or before the one that contains the offset: where a search begins."""
         slot = bisect_right(self.offsets, relative_offset) - 1
         return self.positions[slot] if slot >= 0 else 0
 
@@ -70,17 +70,17 @@ class OffsetIndex:
         )
 
     def kept_below(self, relative_offset: int) -> "OffsetIndex":
-        """A new index without the entries at or above the offset. The caller cuts the file, which is up to date."""
+        """A new index without the entries at or above the offset. The caller truncates the file, which is complete."""
         slot = bisect_left(self.offsets, relative_offset)
         return OffsetIndex(self.offsets[:slot], self.positions[:slot])
 
     @property
     def has_full_page(self) -> bool:
-        """Whether enough entries are in memory only to make a write worthwhile."""
+        """Whether there are enough unwritten entries in memory to make a write worthwhile."""
         return (len(self.offsets) - self._written) * OFFSET_ENTRY_SIZE >= _PAGE
 
     def write(self, files: Files, path: str, *, everything: bool) -> None:
-        """Bring the file up to date: with `everything` to the last entry, otherwise only once a page is full."""
+        """Write the pending entries to the file: all of them with `everything`, otherwise only once a page is full."""
         pending = len(self.offsets) - self._written
         if pending and (everything or self.has_full_page):
             pack = _OFFSET_ENTRY.pack
@@ -91,7 +91,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """Keeps only its last entry and the unwritten ones in memory; look-ups, which are rare, read the file."""
+    """Keeps only its last entry and the unwritten ones in memory; lookups, which are rare, read the file."""
 
     __slots__ = ("_pending", "count", "last_relative_offset", "last_timestamp")
 
@@ -103,7 +103,7 @@ class TimeIndex:
 
     @staticmethod
     def load(files: Files, path: str, size: int | None = None) -> "TimeIndex":
-        """The index as it is on disk. FileNotFoundError if there is none, or it was replaced meanwhile."""
+        """Load the index from disk. FileNotFoundError if there is none, or it was replaced meanwhile."""
         count = (files.size(path) if size is None else size) // TIME_ENTRY_SIZE
         if count == 0:
             return TimeIndex()
@@ -120,7 +120,7 @@ class TimeIndex:
         return self.count
 
     def maybe_append(self, timestamp: int, relative_offset: int) -> None:
-        """Only a later timestamp makes an entry."""
+        """Add an entry if the timestamp is later than the last one."""
         if timestamp > self.last_timestamp and relative_offset >= self.last_relative_offset:
             self._pending = (*self._pending, _TIME_ENTRY.pack(timestamp, relative_offset))
             self.last_timestamp = timestamp
@@ -149,7 +149,7 @@ class TimeIndex:
 
 
 def truncated_time_index(files: Files, path: str, below_relative_offset: int) -> TimeIndex:
-    """Cut the file so that no entry names an offset at or above the given one."""
+    """Truncate the file so that no entry has an offset at or above the given one."""
     entries = [entry for entry in TimeIndex().entries(files, path) if entry[1] < below_relative_offset]
     cut_index_file(files, path, len(entries) * TIME_ENTRY_SIZE)
     return TimeIndex(len(entries), *entries[-1]) if entries else TimeIndex()
@@ -160,7 +160,7 @@ def create_index_file(files: Files, path: str) -> None:
 
 
 def cut_index_file(files: Files, path: str, size: int) -> None:
-    """Synced, so that entries for truncated records do not come back after a power failure."""
+    """Truncate and sync, so that entries for truncated records do not come back after a power failure."""
     fd = files.open(path, write=True)
     try:
         files.truncate(fd, size)

@@ -1,9 +1,9 @@
-"""Keeps the number of open segment files bounded, however many partitions there are.
+"""Limits the number of open segment files, however many partitions there are.
 
-- `ReadHandles` is shared by all threads. A file stays open while someone reads it (it is pinned) and afterwards until
+- `ReadHandles` is shared by all threads. A file stays open while it is being read (it is pinned) and afterwards until
   it is the least recently used. A handle also carries the segment's indexes, counted by their bytes.
-- `WriteHandles` belongs to the owner of the logs (the event loop) alone: nobody else closes a descriptor that an append
-  is about to write to, so the hot path needs no lock.
+- `WriteHandles` belongs to the owner of the logs (the event loop) alone: no other thread closes a descriptor that an
+  append is about to write to, so the hot path needs no lock.
 
 When the process runs out of descriptors, idle files of both are closed and the open is retried.
 """
@@ -51,7 +51,7 @@ class ReadHandles:
 
     @property
     def all_in_use(self) -> bool:
-        """Whether more files are open than should be, and all of them are being read."""
+        """Whether more files are open than the limit allows, and all of them are being read."""
         if len(self._handles) <= self._most_files:
             return False
         with self._lock:
@@ -59,7 +59,7 @@ class ReadHandles:
             return len(self._handles) > self._most_files
 
     def acquire(self, key: object, path: str) -> ReadHandle:
-        """An open handle that stays open until `release`. FileNotFoundError when the file is gone."""
+        """Return an open handle that stays open until `release`. FileNotFoundError if the file is gone."""
         handle = self.pin(key)
         if handle is not None:
             return handle
@@ -77,7 +77,7 @@ class ReadHandles:
             return handle
 
     def pin(self, key: object) -> ReadHandle | None:
-        """The handle, as from `acquire`, if it is open."""
+        """Return the handle if it is already open, pinned as by `acquire`."""
         with self._lock:
             handle = self._handles.get(key)
             if handle is not None:
@@ -100,7 +100,7 @@ class ReadHandles:
                 self._evict(self._most_files)
 
     def set_aborted(self, handle: ReadHandle, aborted: TransactionIndex) -> None:
-        """The same for its aborted transactions, which may replace what was loaded earlier."""
+        """Keep a pinned segment's aborted transactions in memory; they may replace an index that was loaded earlier."""
         with self._lock:
             if not handle.evicted:
                 self._index_bytes += aborted.memory_bytes - (
@@ -110,7 +110,7 @@ class ReadHandles:
                 self._evict(self._most_files)
 
     def forget(self, key: object) -> None:
-        """The segment is deleted or replaced. Reads under way finish."""
+        """Drop the handle of a segment that was deleted or replaced. Reads under way can finish."""
         with self._lock:
             self._drop(key)
 
@@ -169,19 +169,19 @@ class WriteHandles:
         return len(self._open)
 
     def admit(self, writer: Writer) -> None:
-        """`writer` has opened its file. If that is one too many, one that was idle for a while closes."""
+        """Register the file that `writer` has opened. If there are too many, close one that has been idle."""
         with self._lock:
             self._open.append((writer, -1))
             while len(self._open) > self._most_files:
                 self._close_one()
 
     def remove(self, writer: Writer) -> None:
-        """`writer` closes its file itself. Any thread that has the writer to itself may call this."""
+        """Forget a `writer` that closes its file itself. Any thread that has the writer to itself may call this."""
         with self._lock:
             self._open = deque(entry for entry in self._open if entry[0] is not writer)
 
     def make_room(self) -> bool:
-        """Close one file, since the process has run out of descriptors. False if there is none to close."""
+        """Close one file, because the process has run out of descriptors. False if there is none to close."""
         with self._lock:
             if not self._open:
                 return False
@@ -189,7 +189,7 @@ class WriteHandles:
             return True
 
     def _close_one(self) -> None:
-        # Second-chance order: a log that was appended to since the last look is kept, so appends need not maintain an
+        # Second-chance order: a log that was appended to since the last check is kept, so appends need not maintain an
         # order.
         for _ in range(len(self._open)):
             writer, seen = self._open.popleft()
@@ -222,6 +222,8 @@ def too_many_open_files(path: str) -> Refused:
 
 
 def share_of_open_files() -> int:
-    """A quarter of what the process may open, for reading, and as much for writing: the rest is for connections."""
+    """The limit for reading: a quarter of the files that the process may open, at most 4096. The limit for writing is
+    the same; the rest is for connections.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(16, min(soft // 4, 4096))

@@ -1,6 +1,6 @@
 """Finds a batch in a segment by its offset: through the offset index to a position near it, then along the headers.
 
-An index may be stale or damaged. A search that it misleads starts over at the beginning of the segment.
+An index may be stale or damaged. If it misleads a search, the search starts over at the beginning of the segment.
 """
 
 import struct
@@ -16,7 +16,7 @@ from kaspar.storage.segments.segment import Segment
 
 log = get_log(__name__)
 
-# base offset, length, (leader epoch), magic, (crc, attributes), last offset delta: all that it takes to find a batch
+# base offset, length, (leader epoch), magic, (crc, attributes), last offset delta: the fields needed to find a batch
 PLACE = struct.Struct(">qi4xB6xi")
 _SMALLEST_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD
 _WINDOW = 8192
@@ -25,7 +25,7 @@ _WINDOW = 8192
 def locate(
     readers: ReadHandles, segment: Segment, handle: ReadHandle, offset: int, size: int, source: Source
 ) -> int | None:
-    """Where the first batch that ends at or after `offset` begins; None if there is none below `size`."""
+    """The position of the first batch that ends at or after `offset`; None if there is none below `size`."""
     position = segment.recent_position(offset)
     if position < 0:
         position = index_of(readers, segment, handle, source).lookup(offset - segment.base_offset)
@@ -54,7 +54,7 @@ def _walk(segment: Segment, fd: int, position: int, offset: int, size: int, sour
         if here == 0:
             if not source.waits:
                 raise NotCached
-            return size  # fewer bytes than a header: the file was truncated meanwhile
+            return size  # less than a header: the file was truncated meanwhile
         position += here
     return position
 

@@ -1,10 +1,10 @@
 """One segment of a log: a `.log` file of record batches with its two sparse indexes, and the index of aborted
-transactions if it holds the marker of any.
+transactions if it contains the marker of any.
 
 `base_offset` is in every file's name and never above the first record's offset. A segment knows its size, its largest
-timestamp and, while it is the active one, where the last batches begin, so that a reader at the end of the log finds
-its batch without reading an index. What is not needed to list a segment is loaded when it is first used.
-The owner of the log changes it; readers in other threads use only what is published in one step.
+timestamp and, while it is the active one, the positions of its last batches, so that a reader at the end of the log
+finds its batch without an index. What is not needed to list a segment is loaded when it is first used. The owner of the
+log changes it; readers in other threads use only attributes that are published in one step.
 """
 
 import contextlib
@@ -74,12 +74,12 @@ class Segment:
         self.jitter_ms = jitter_ms
         self.largest_offset = base_offset + _LARGEST_RELATIVE_OFFSET
         self.fd = CLOSED
-        # An append that would pass this size takes the slow path, which may roll: all do while the file is closed
-        # or an index is full.
+        # An append that would pass this size takes the slow path, which may roll. It is -1, for all appends, while the
+        # file is closed or an index is full.
         self.byte_limit = -1
         self.index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
-        # How many aborted transactions have their marker here, and the index of them while appends go on.
+        # How many aborted transactions have their marker here. Their index is loaded only while appends go on.
         self.aborted_count = 0
         self.aborted: TransactionIndex | None = None
         self.max_timestamp = NOT_LOADED
@@ -96,7 +96,7 @@ class Segment:
     def create(
         files: Files, folder: str, base_offset: int, *, now_ms: int, jitter_ms: int, preallocate: int
     ) -> "Segment":
-        """A new, empty segment, open for appends. Files that a failed attempt left are truncated."""
+        """Create a new, empty segment, open for appends. Files that a failed attempt left are truncated."""
         segment = Segment(folder, base_offset, 0, created_ms=now_ms, jitter_ms=jitter_ms)
         segment.index = OffsetIndex()
         segment.time_index = TimeIndex()
@@ -117,7 +117,7 @@ class Segment:
         return os.path.join(self.folder, numbered(self.base_offset, suffix))
 
     def loaded_time_index(self, files: Files) -> TimeIndex:
-        """The time index, and with it the largest timestamp. Safe in any thread: loading twice is harmless."""
+        """Load the time index, and with it the largest timestamp. Safe in any thread: loading twice is harmless."""
         time_index = self.time_index
         if time_index is None:
             try:
@@ -136,12 +136,12 @@ class Segment:
         return self.max_timestamp
 
     def largest_timestamp(self, files: Files) -> int:
-        """For retention and look-ups by time: the largest timestamp or, without one, the time of the last write."""
+        """The largest timestamp or, without one, the time of the last write, for retention and lookups by time."""
         timestamp = self.loaded_max_timestamp(files)
         return timestamp if timestamp >= 0 else files.modified_ms(self.path(LOG))
 
     def first_batch_at(self, timestamp: int, segment_ms: int) -> None:
-        """The first batch was appended. The age of a segment counts from its timestamp (see RollPolicy)."""
+        """Set the timestamp of the first batch, from which the age of the segment counts (see RollPolicy)."""
         self.rolling_timestamp = timestamp
         self.segment_ms_changed(segment_ms)
 
@@ -153,7 +153,7 @@ class Segment:
             self.roll_after_timestamp = _NEVER if self.rolling_timestamp == NOT_LOADED else -2
 
     def appended(self, base_offset: int, last_offset: int, position: int, timestamp: int) -> None:
-        """A batch was written at `position` (the leader's hot path does the same inline)."""
+        """Record a batch that was written at `position` (the leader's hot path does the same inline)."""
         self.recent_positions.append(position)
         self.recent_offsets.append(base_offset)
         if timestamp > self.max_timestamp:
@@ -161,7 +161,7 @@ class Segment:
             self.offset_of_max_timestamp = last_offset
 
     def add_index_entry(self, files: Files, last_offset: int, position: int) -> None:
-        """An entry for the batch at `position`, and one for the largest timestamp so far. Full pages are written."""
+        """Add entries for the batch at `position` and for the largest timestamp so far. Full pages are written."""
         assert self.index is not None
         assert self.time_index is not None
         self.index.append(last_offset - self.base_offset, position)
@@ -172,28 +172,28 @@ class Segment:
             self.time_index.write(files, self.path(TIME_INDEX), everything=False)
 
     def loaded_aborted(self, files: Files) -> TransactionIndex:
-        """For the owner, which changes it."""
+        """Load the index of aborted transactions for the owner, which changes it."""
         if self.aborted is None:
             path = self.path(TRANSACTION_INDEX)
             self.aborted = TransactionIndex.load(files, path) if self.aborted_count else TransactionIndex()
         return self.aborted
 
     def add_aborted(self, files: Files, transaction: AbortedTransaction) -> None:
-        """Before its marker can be read. On a full disk the entry stays in memory until the next write."""
+        """Add the entry before its marker can be read. On a full disk it stays in memory until the next write."""
         aborted = self.loaded_aborted(files)
         aborted.append(transaction)
         self.aborted_count = len(aborted)
         aborted.write(files, self.path(TRANSACTION_INDEX))
 
     def drop_aborted(self, files: Files, offset: int) -> None:
-        """The markers from `offset` on were truncated, or never written."""
+        """Remove the entries of markers from `offset` on, which were truncated or never written."""
         if self.aborted_count:
             aborted = self.loaded_aborted(files)
             aborted.cut(files, self.path(TRANSACTION_INDEX), offset)
             self.aborted_count = len(aborted)
 
     def forget_old_batches(self) -> None:
-        """Bound the list of recent batches. Readers continue with the arrays that they hold."""
+        """Limit the list of recent batches. Readers continue with the arrays that they have."""
         if len(self.recent_offsets) > _RECENT_BATCHES:
             half = -_RECENT_BATCHES // 2
             self._set_recent(self.recent_offsets[half:], self.recent_positions[half:])
@@ -206,13 +206,13 @@ class Segment:
         self.recent = (offsets, positions)
 
     def recent_position(self, offset: int) -> int:
-        """Where the batch that holds `offset` begins, if it is one of the last ones; otherwise -1."""
+        """The position of the batch that contains `offset`, if it is one of the last ones; otherwise -1."""
         offsets, positions = self.recent
         slot = bisect_right(offsets, offset) - 1
         return positions[slot] if slot >= 0 else -1
 
     def recent_batch_size(self, offset: int) -> int:
-        """The size of the batch that begins with `offset`, if it is one of the last; otherwise 0. For the owner."""
+        """The size of the batch that begins with `offset`, if it is one of the last; otherwise 0. Owner only."""
         offsets, positions = self.recent
         slot = bisect_right(offsets, offset) - 1
         if slot < 0 or offsets[slot] != offset:
@@ -220,7 +220,7 @@ class Segment:
         return (positions[slot + 1] if slot + 1 < len(positions) else self.size) - positions[slot]
 
     def index_is_full(self, segment_index_bytes: int) -> bool:
-        """One slot of the time index stays free, for the entry that a roll adds."""
+        """Whether an index is full. One slot of the time index stays free, for the entry that a roll adds."""
         assert self.index is not None
         assert self.time_index is not None
         return (
@@ -229,7 +229,7 @@ class Segment:
         )
 
     def write_indexes(self, files: Files) -> None:
-        """Bring the index files up to date, as far as they were changed."""
+        """Write the pending entries of all indexes to their files."""
         if self.aborted is not None:
             self.aborted.write(files, self.path(TRANSACTION_INDEX))
         if self.index is not None:
@@ -238,14 +238,14 @@ class Segment:
             self.time_index.write(files, self.path(TIME_INDEX), everything=True)
 
     def complete_indexes(self, files: Files) -> None:
-        """No appends for now: the largest timestamp becomes the last entry of the time index."""
+        """Complete the indexes when appends stop: the largest timestamp becomes the last entry of the time index."""
         if self.max_timestamp != NOT_LOADED and self.max_timestamp >= 0:
             time_index = self.loaded_time_index(files)
             time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
         self.write_indexes(files)
 
     def seal(self, files: Files, *, trim: bool) -> None:
-        """The segment is no longer the active one. Its indexes are complete before its file closes."""
+        """Close a segment that is no longer the active one, after completing its indexes."""
         self.complete_indexes(files)
         self.close(files, trim=trim)
         self.index = None
@@ -263,7 +263,7 @@ class Segment:
                 files.close(fd)
 
     def cut(self, files: Files, fd: int, offset: int, position: int) -> None:
-        """Truncate the segment to `offset`, which begins at `position`; synced, so that nothing comes back. It may be
+        """Truncate the segment to `offset`, which begins at `position`; synced, so that nothing comes back. May be
         repeated if it fails.
         """
         files.truncate(fd, position)
@@ -295,12 +295,12 @@ class Segment:
         return renamed
 
     def move_files(self, files: Files, old_mark: str, new_mark: str) -> None:
-        """Rename files with one suffix after the segment's own names to another. The log file comes first, as in Kafka:
-        a start relies on it (see leftovers).
+        """Rename the segment's files from one suffix to another (both follow the usual names). The log file comes
+        first, as in Kafka: startup relies on that (see leftovers).
         """
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
-            with contextlib.suppress(FileNotFoundError):  # without aborted transactions there is no index of them
+            with contextlib.suppress(FileNotFoundError):  # the index of aborted transactions may not exist
                 files.rename(path + old_mark, path + new_mark)
 
     def remove_files(self, files: Files, mark: str) -> None:

@@ -8,7 +8,7 @@ from kaspar.storage.segments.segment import Segment
 
 
 class Segments(NamedTuple):
-    """Published as one value, so that a thread never sees half of a change."""
+    """The list of segments, published as one value, so that a thread never sees half of a change."""
 
     base_offsets: tuple[int, ...]
     all: tuple[Segment, ...]
@@ -18,9 +18,9 @@ class Segments(NamedTuple):
         return Segments(tuple(segment.base_offset for segment in segments), tuple(segments))
 
     def slot_of(self, offset: int) -> int:
-        """The index of the segment that holds `offset`; 0 for an offset before all of them."""
+        """The index of the segment that contains `offset`; 0 for an offset before all of them."""
         return max(bisect_right(self.base_offsets, offset) - 1, 0)
 
     def below(self, offset: int) -> tuple[Segment, ...]:
-        """The segments that hold nothing from `offset` on; never the last one."""
+        """The segments without records at or above `offset`; never the last one."""
         return tuple(segment for segment, end in zip(self.all, self.base_offsets[1:], strict=False) if end <= offset)

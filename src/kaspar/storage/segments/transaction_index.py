@@ -1,13 +1,13 @@
 """The index of aborted transactions of a segment (`.txnindex`), in Kafka's format.
 
 An entry has 34 bytes: a version (int16, zero), and four int64: the producer id, the first offset of the transaction,
-the offset of its marker, and the last stable offset when the marker was written. It stands in the index of the segment
-that holds the marker, and there is no file before the first one.
+the offset of its marker, and the last stable offset when the marker was written. It is in the index of the segment that
+contains the marker. A segment without such an entry has no file.
 
-The other indexes only speed up searches; this one is data. Nothing else tells a read_committed reader which records to
-leave out, so an entry is in the file before its marker is in the log, is synced with it, and is rebuilt from the log
-after a crash. Markers come one after another, so the markers' offsets and the last stable offsets only grow, and a
-search can end where the last stable offset passes the range that is read. The owner of the log appends and cuts;
+The other indexes only speed up searches; this one is data. A read_committed reader learns from nowhere else which
+records to filter out, so an entry is in the file before its marker is in the log, is synced with it, and is rebuilt
+from the log after a crash. Markers are appended in order, so their offsets and the last stable offsets only grow, and a
+search can stop where the last stable offset passes the range that is read. The owner of the log appends and truncates;
 searches may run in any thread.
 """
 
@@ -25,21 +25,21 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction of which a partition holds records that no read_committed reader may see."""
+    """A transaction with records in a partition that no read_committed reader may see."""
 
     producer_id: int
     first_offset: int
     last_offset: int
     """The offset of the marker."""
     last_stable_offset: int
-    """As it was without this transaction: the first offset of the next that was open, or the one after the marker."""
+    """Without this transaction: the first offset of the next open transaction, or the offset after the marker."""
 
 
 class TransactionIndex:
     __slots__ = ("_entries", "_lock", "_written")
 
     def __init__(self, content: bytes = b"") -> None:
-        """The entries in `content`, in the format of the file; a partial one at the end is dropped."""
+        """Parse the entries in `content`, in the format of the file; a partial one at the end is dropped."""
         self._entries = bytearray(content[: len(content) // ENTRY_SIZE * ENTRY_SIZE])
         self._written = len(self._entries)
         self._lock = threading.Lock()
@@ -66,8 +66,9 @@ class TransactionIndex:
     def collect(
         self, fetch_offset: int, upper_offset: int, found: list[AbortedTransaction], *, at_most: int | None = None
     ) -> bool:
-        """Add to `found` what overlaps the offsets from `fetch_offset` up to, not including, `upper_offset`. Returns
-        whether no later marker can have ended such a transaction. With `at_most`, stops at the first one too many.
+        """Add to `found` the transactions that overlap the offsets from `fetch_offset` up to, not including,
+        `upper_offset`. Returns whether no later marker can belong to such a transaction. With `at_most`, stops at the
+        first one too many.
         """
         entries = self._entries  # a truncation meanwhile replaces the array
         for position in range(_first_from(entries, fetch_offset), len(entries), ENTRY_SIZE):
@@ -96,7 +97,9 @@ class TransactionIndex:
         return True
 
     def write(self, files: Files, path: str) -> None:
-        """Bring the file up to date, or create it. Any thread: a sync writes what did not fit on a full disk before."""
+        """Write the pending entries, and create the file if necessary. Safe in any thread: a sync writes entries that
+        did not fit on a full disk before.
+        """
         with self._lock:
             end = len(self._entries)
             if self._written < end:
@@ -114,7 +117,7 @@ class TransactionIndex:
             files.close(fd)
 
     def replace_file(self, files: Files, path: str) -> None:
-        """Replace the file by one with these entries, atomically."""
+        """Atomically replace the file by one with these entries."""
         if self._entries:
             write_file(files, path, bytes(self._entries))
         else:
@@ -140,7 +143,7 @@ def _entry(entries: bytearray, position: int) -> AbortedTransaction:
 
 
 def _first_from(entries: bytearray, offset: int) -> int:
-    """Where the first entry begins whose marker is at `offset` or later."""
+    """The position of the first entry whose marker is at `offset` or later."""
     low, high = 0, len(entries) // ENTRY_SIZE
     while low < high:
         middle = (low + high) // 2
