@@ -1,4 +1,4 @@
-"""A batch may be decided if its transactions are open, and enough of their timeouts is left.
+"""Whether a batch may be decided: its transactions must be open, with enough of their timeouts left.
 
 A prepared transaction has no timeout. Any other is aborted by its coordinator when its timeout expires, counted from
 its first record, whether a decision names it or not. So a batch is decided only while a third of every timeout is left:

@@ -30,7 +30,7 @@ OWNERS_KEPT = 16
 ANY_TOPIC = "*"
 """Stands for the topics of a write whose rows have a `topic` column."""
 _FORMAT = 1
-_ORIGIN_FIELDS = 3  # those without a key of their own in the record, because earlier versions accept no more
+_ORIGIN_FIELDS = 3  # the fields in the record's "origin": earlier versions accept no more
 _OWNER, _DECISION = "owner", "decision"
 
 LogRecord: TypeAlias = tuple[bytes, bytes | None]

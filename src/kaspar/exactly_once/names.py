@@ -23,7 +23,7 @@ class Origin(NamedTuple):
     stream: str | None = None
     """The id of a streaming query, from its checkpoint. None: the program numbers its batches itself."""
     once: str | None = None
-    """For a single write inside foreachBatch: the run and batch. A second write with the same value would never be
+    """The run and batch of a single write inside foreachBatch. A second write with the same value would never be
     published, since its batch is already decided."""
     is_released: bool = False
     """Whether any other origin may claim the name. This one may not, because its last batch is no longer known."""
@@ -31,7 +31,7 @@ class Origin(NamedTuple):
     """JOBS or BLOCKS, whose batch ids cannot be compared. None: unknown, or a streaming query's own sink."""
 
     def kept(self) -> "Origin":
-        """The origin that stays with the name when the query is taken over on nobody's behalf."""
+        """The origin that stays with the name when the query is taken over without a new run."""
         return self._replace(once=None)
 
 

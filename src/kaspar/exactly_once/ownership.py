@@ -76,7 +76,7 @@ def take_over(
 ) -> QueryState | None:
     """Bring the claim into force, finish what was decided, and abort what was not. None if another claim was faster.
 
-    `origin` is None if the query is taken over on nobody's behalf: it keeps the origin that it has. `after` is a
+    `origin` is None if the query is taken over without a new run: it keeps the origin that it has. `after` is a
     generation that the log may have lost: the new claim gets a later one.
     """
     if origin is None and state.origin is not None:

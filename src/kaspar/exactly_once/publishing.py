@@ -73,8 +73,8 @@ def _try_abort_leftovers(participants: Participants, query: str, state: QuerySta
 def abort_batch(participants: Participants, batch: BatchName) -> QueryState:
     """Abort what the tasks of a failed batch wrote, unless it is already decided. Returns the state after that.
 
-    A decision whose append had no response may still reach the log. So the query is first taken over on nobody's
-    behalf: from then on decisions of the failed run are void.
+    A decision whose append had no response may still reach the log. So the query is first taken over without a
+    new run: from then on decisions of the failed run are void.
     """
     state = participants.log.read_to_end(batch.query)
     if state.standing(batch.claim) is Standing.OWNER:

@@ -27,11 +27,11 @@ class TargetKind(StrEnum):
     EARLIEST = "earliest"
     LATEST = "latest"
     TIME = "time"
-    """To the first record at or after a time, in milliseconds since 1970."""
+    """Move to the first record at or after a time, in milliseconds since 1970."""
     DURATION = "duration"
-    """To the first record of the last `value` milliseconds."""
+    """Move to the first record of the last `value` milliseconds."""
     SHIFT = "shift"
-    """By a number of records, backward if it is negative."""
+    """Move by a number of records, backward if it is negative."""
     OFFSET = "offset"
 
 

@@ -56,7 +56,7 @@ class Call:
         self.identity: Identity = identity_of(self.caller, propagate=context.propagates)
         self.notes: list[str] = []
 
-    # --- what was asked -----------------------------------------------------------------------------------------------
+    # --- the request --------------------------------------------------------------------------------------------------
 
     def text(self, name: str, default: str = "") -> str:
         """A parameter of the query string."""
@@ -95,7 +95,7 @@ class Call:
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise Unacceptable(f"Invalid request: {problem}.") from None
 
-    # --- whom to ask --------------------------------------------------------------------------------------------------
+    # --- calls to the cluster -----------------------------------------------------------------------------------------
 
     async def ask(self, function: Callable[[Admin], _Result]) -> _Result:
         """Call the function in a thread, with a session of the caller's identity, and return its result."""
@@ -107,7 +107,7 @@ class Call:
         return await self.context.reads.get((self.identity, what), lambda: self.ask(function))
 
     async def visible_groups(self) -> frozenset[str] | None:
-        """The groups that the caller may describe, to filter the monitor's data; None if it may see everything."""
+        """The groups that the caller may describe, to filter the monitor's data; None for all groups."""
         if not self.context.propagates:
             return None
         return await self.shared(

@@ -163,7 +163,7 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-# --- without ----------------------------------------------------------------------------------------------------------
+# --- without a schema -------------------------------------------------------------------------------------------------
 
 
 def _plain(data: bytes, *, problem: str | None = None, schema: SchemaName | None = None) -> Content:

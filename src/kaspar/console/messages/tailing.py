@@ -32,7 +32,7 @@ _POLL_BUDGET: Final = Budget(
     found=5_000, scanned=50_000, bytes=8 * 1024 * 1024, found_bytes=4 * 1024 * 1024, seconds=0.2
 )
 _WAITING_EVENTS: Final = 20
-"""The maximum queue of a page that reads too slowly; older events are dropped."""
+"""The maximum number of events that wait for a slow page; older ones are dropped."""
 _MOST_BACKOFF_S: Final = 5.0
 MAX_TAILS: Final = 100
 MAX_FOLLOWERS: Final = 200

@@ -1,4 +1,4 @@
-"""Writes records to a partition, once each: if a response is lost, the same batch is sent again.
+"""Writes records to a partition, once each: if a response is lost, the leader recognizes the repeated batch.
 
 Records are written unchanged, so that a replay has the bytes of the original.
 """

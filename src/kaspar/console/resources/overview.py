@@ -55,7 +55,7 @@ async def _overview(call: Call) -> Overview:
 
 
 async def _visible_topics(call: Call) -> Mapping[str, int] | None:
-    """The topics that the caller may describe, with their numbers of partitions; None if it may see all."""
+    """The topics that the caller may describe, with their numbers of partitions; None for all topics."""
     if not call.context.propagates:
         return None
     known = await call.shared("topics", read_topics)
