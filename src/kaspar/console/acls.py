@@ -1,4 +1,4 @@
-"""ACLs: listed by a filter, added with a preview of the resources that they match, and removed one by one as shown."""
+"""Lists ACLs by a filter, adds them after a preview of the resources that they match, and removes those shown."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ NOT_SECURED: Final = (
 )
 _EXAMPLES: Final = 10
 _MOST: Final = 500
-"""ACLs that are added or removed at once."""
+"""The maximum number of ACLs that are added or removed at once."""
 _NO_TARGETS: Final = frozenset({"UNKNOWN", "ANY"})
 _Code = TypeVar("_Code", bound=IntEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class AclView:
-    """By Kafka's names: TOPIC, PREFIXED, DESCRIBE_CONFIGS, ALLOW ..."""
+    """An ACL in Kafka's names: TOPIC, PREFIXED, DESCRIBE_CONFIGS, ALLOW ..."""
 
     resource_type: str
     resource_name: str
@@ -48,7 +48,7 @@ class AclView:
 
 @dataclass(frozen=True, slots=True)
 class AclQuery:
-    """An empty text selects everything. With the pattern type MATCH, the ACLs that apply to the resource."""
+    """A filter for ACLs. Empty texts select everything; the pattern type MATCH, the ACLs that apply to a resource."""
 
     resource_type: str = ""
     resource_name: str = ""
@@ -69,29 +69,29 @@ class AclPage:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What adding an ACL would mean."""
+    """A preview of adding one ACL."""
 
     acl: AclView
     exists: bool
     matches: int | None
-    """How many resources it is about now; None for those that cannot be listed."""
+    """The number of resources that the ACL applies to now; None for resources that cannot be listed."""
     examples: tuple[str, ...]
     denied_by: tuple[AclView, ...] = ()
-    """ACLs that deny the same to the same principal, and take precedence."""
+    """The ACLs that deny the same to the same principal, and take precedence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     removed: tuple[AclView, ...]
     missing: int
-    """How many had been removed by somebody else."""
+    """The number of ACLs that somebody else had already removed."""
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
 
 
 def list_acls(admin: Admin, query: AclQuery) -> list[Acl] | None:
-    """Sorted; None if the cluster has no authorizer. Raises Refused and Unacceptable."""
+    """The matching ACLs, sorted; None if the cluster has no authorizer. Raises Refused and Unacceptable."""
     try:
         return sorted(describe_acls(admin, filter_of(query)))
     except Refused as refused:
@@ -110,7 +110,7 @@ def select(acls: Sequence[Acl] | None, offset: int, limit: int) -> AclPage:
 
 
 def preview_additions(admin: Admin, wanted: Sequence[AclView]) -> list[Addition]:
-    """Raises Refused and Unacceptable."""
+    """What adding each of these ACLs would do. Raises Refused and Unacceptable."""
     acls = [acl_of(each) for each in _limited(wanted)]
     present = list_acls(admin, AclQuery())
     if present is None:
@@ -120,12 +120,12 @@ def preview_additions(admin: Admin, wanted: Sequence[AclView]) -> list[Addition]
 
 
 def add(admin: Admin, wanted: Sequence[AclView]) -> None:
-    """Raises Refused for the first that is refused, and Unacceptable."""
+    """Add these ACLs. Raises Refused, PartlyRefused if only some were refused, and Unacceptable."""
     check_parts(create_acls(admin, [acl_of(each) for each in _limited(wanted)]).values())
 
 
 def remove(admin: Admin, wanted: Sequence[AclView]) -> Removal:
-    """Exactly these. Raises Refused and Unacceptable."""
+    """Remove exactly these ACLs. Raises Refused and Unacceptable."""
     filters = [AclFilter(*acl_of(each)) for each in _limited(wanted)]
     results = delete_acls(admin, filters)
     check_parts(results)
@@ -145,7 +145,7 @@ def _addition(acl: Acl, present: Sequence[Acl], names: Sequence[str] | None) -> 
 
 
 def applies(acl: Acl, name: str) -> bool:
-    """Whether an ACL is about the resource of this name."""
+    """Whether an ACL applies to the resource of this name."""
     if acl.pattern_type is PatternType.PREFIXED:
         return name.startswith(acl.resource_name)
     return acl.resource_name in (name, WILDCARD)
@@ -163,7 +163,7 @@ def _denies(other: Acl, acl: Acl) -> bool:
 
 
 class _Names:
-    """The names of resources, each kind listed once."""
+    """The names of resources. Each type of resource is listed only once."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -182,7 +182,7 @@ class _Names:
         return None
 
 
-# --- as the page has them ---------------------------------------------------------------------------------------------
+# --- conversion from and to views -------------------------------------------------------------------------------------
 
 
 def view_of(acl: Acl) -> AclView:
@@ -247,7 +247,7 @@ def _code(codes: type[_Code], name: str, what: str) -> _Code:
 
 
 def _limited(wanted: Iterable[AclView]) -> list[AclView]:
-    """Each once. Raises Unacceptable."""
+    """The ACLs without duplicates. Raises Unacceptable if there are none or too many."""
     acls = list(dict.fromkeys(wanted))
     if not acls:
         raise Unacceptable("No ACLs were given.")

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and loggers (Kafka's configs): shown with their sources and documentation, changed."""
+"""Shows and changes settings of topics, brokers and loggers (Kafka's configs), with their sources and documentation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ _MOST_CHANGES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """A value that would apply without the ones before it."""
+    """A value that applies if those with higher precedence are removed."""
 
     name: str
     value: str | None
@@ -39,11 +39,11 @@ class OtherValue:
 class ConfigView:
     name: str
     value: str | None
-    """None if there is none, or if it is sensitive."""
+    """None if there is no value, or if it is sensitive."""
     source: str
     """Kafka's name: DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG ..."""
     is_own: bool
-    """Whether it was set on this resource, and so can be reset."""
+    """Whether the value was set on this resource, and can therefore be reset."""
     is_sensitive: bool
     is_read_only: bool
     documentation: str | None
@@ -52,14 +52,14 @@ class ConfigView:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanges:
-    """What the page sends."""
+    """Changes of settings, as the page sends them."""
 
     set: Mapping[str, str] = field(default_factory=dict)
     reset: tuple[str, ...] = ()
-    """Those that get back the value that applies without them."""
+    """The names of settings whose own value is removed."""
 
     def __str__(self) -> str:
-        """For the audit log, which must not have secrets: the names only."""
+        """The names only, for the audit log, which must not contain secrets."""
         return ", ".join([*(f"set {name}" for name in self.set), *(f"reset {name}" for name in self.reset)])
 
 
@@ -68,12 +68,12 @@ def topic_resource(name: str) -> ConfigResource:
 
 
 def broker_resource(broker: str) -> ConfigResource:
-    """By its id; `default` stands for all brokers. Raises NotThere."""
+    """The resource of a broker id; `default` stands for all brokers. Raises NotThere."""
     return ConfigResource(ResourceType.BROKER, "" if broker == "default" else _broker_id(broker))
 
 
 def logger_resource(broker: str) -> ConfigResource:
-    """Raises NotThere."""
+    """The resource of a broker's loggers. Raises NotThere."""
     return ConfigResource(ResourceType.BROKER_LOGGER, _broker_id(broker))
 
 
@@ -84,7 +84,7 @@ def _broker_id(text: str) -> str:
 
 
 def read_configs(admin: Admin, resource: ConfigResource) -> tuple[ConfigView, ...]:
-    """Sorted by their names. Raises Refused."""
+    """The settings of a resource, sorted by name. Raises Refused."""
     if not resource.name:
         return _read_defaults(admin, resource)
     described = describe_configs(admin, [resource], include_synonyms=True, include_documentation=True)
@@ -93,8 +93,8 @@ def read_configs(admin: Admin, resource: ConfigResource) -> tuple[ConfigView, ..
 
 
 def _read_defaults(admin: Admin, resource: ConfigResource) -> tuple[ConfigView, ...]:
-    """Those of all brokers. Of these a broker describes only the ones that are set, so the others that can be set are
-    taken from one broker, without the values of its own."""
+    """The settings of all brokers. A broker describes only those of them that are set, so the others that can be set
+    are taken from one broker, without the values that are set on it alone."""
     one = ConfigResource(ResourceType.BROKER, str(describe_cluster(admin).nodes[0].node_id))
     described = describe_configs(admin, [resource, one], include_synonyms=True, include_documentation=True)
     entries = {
@@ -128,7 +128,7 @@ def _view(entry: ConfigEntry, own: ConfigSource) -> ConfigView:
 
 
 def change_configs(admin: Admin, resource: ConfigResource, changes: ConfigChanges) -> None:
-    """All of them or none. Raises Refused and Unacceptable."""
+    """Make all of these changes, or none. Raises Refused and Unacceptable."""
     if not 0 < len(changes.set) + len(changes.reset) <= _MOST_CHANGES:
         raise Unacceptable(f"From 1 to {_MOST_CHANGES} settings can be changed at once.")
     if both := set(changes.set) & set(changes.reset):

@@ -1,4 +1,4 @@
-"""What the resources of the console use."""
+"""What the resources of the console share: settings, clients, sessions and the monitor."""
 
 from dataclasses import dataclass
 

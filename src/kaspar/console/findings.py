@@ -25,17 +25,17 @@ class FindingsOfSeverity:
 @dataclass(frozen=True, slots=True)
 class FindingsView:
     severities: tuple[FindingsOfSeverity, ...]
-    """The worst first; those without a finding too."""
+    """The most severe first, including those without findings."""
     total: int
     looked_at_ms: int | None
-    """When the doctor has last looked; None if it has not yet."""
+    """The time of the doctor's last observation; None if there was none yet."""
     hidden: int = 0
-    """Findings about what the caller may not see."""
+    """The number of findings that the caller may not see."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What a caller may see."""
+    """The resources whose findings a caller may see."""
 
     cluster: bool
     topics: Collection[str] = ()
@@ -46,7 +46,7 @@ EVERYTHING: Final = Visible(cluster=True)
 
 
 def visible_to(admin: Admin) -> Visible:
-    """Raises Refused."""
+    """The resources that this caller may describe. Raises Refused."""
     if AclOperation.DESCRIBE in cluster_operations(admin):
         return EVERYTHING
     groups = frozenset(each.group_id for each in list_groups(admin))

@@ -33,7 +33,7 @@ class CanaryView:
     produce_availability: float | None
     consume_availability: float | None
     latency_p99_ms: float | None
-    """From producing to consuming."""
+    """The latency from producing to consuming."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Overview:
     cluster_id: str
     brokers: int
     brokers_down: tuple[int, ...]
-    """Registered, but not up."""
+    """The ids of brokers that are registered, but not up."""
     controller_id: int | None
     topics: int
     partitions: int
@@ -52,7 +52,7 @@ class Overview:
     groups_in_trouble: int
     worst_groups: tuple[GroupInTrouble, ...]
     canary: CanaryView | None
-    """None if it is not enabled."""
+    """None if the canary is not enabled."""
 
 
 def overview_of(
@@ -63,7 +63,8 @@ def overview_of(
     visible_topics: Mapping[str, int] | None,
     visible_groups: Collection[str] | None,
 ) -> Overview:
-    """`None` as what is visible stands for everything. Topics come with their numbers of partitions."""
+    """The overview for a caller. `visible_topics` and `visible_groups` are None if the caller may see all of them.
+    Topics have their numbers of partitions."""
     shown = [each for each in groups.values() if visible_groups is None or each.group in visible_groups]
     worst = sorted(
         (each for each in shown if each.status > Status.OK), key=lambda each: (-each.status, -each.total_lag)

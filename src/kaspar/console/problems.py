@@ -1,4 +1,4 @@
-"""Why a request of the page fails, apart from what brokers reject. The text is a sentence for the user."""
+"""Errors of the page's requests, apart from what brokers reject. The text is a sentence for the user."""
 
 from collections.abc import Collection
 
@@ -6,11 +6,11 @@ from kaspar.base.errors import KasparError, Refused
 
 
 class Unacceptable(KasparError):
-    """The call itself is wrong."""
+    """The request itself is invalid."""
 
 
 class NotThere(KasparError):
-    """What the call is about does not exist, or no longer."""
+    """The requested object does not exist, or no longer."""
 
 
 class Conflict(KasparError):
@@ -18,15 +18,15 @@ class Conflict(KasparError):
 
 
 class Unfinished(Conflict):
-    """The change was started, and its outcome is not known."""
+    """The change was started, and its outcome is unknown."""
 
 
 class PartlyRefused(Refused):
-    """A part of the change was rejected, and others were made."""
+    """Some parts of the change were rejected, and others were made."""
 
 
 def check_parts(results: Collection[object]) -> None:
-    """Raises the first refusal among the results of a change's parts: PartlyRefused unless all were rejected."""
+    """Raises the first refusal among the results of a change's parts, as PartlyRefused unless all were refused."""
     refusals = [each for each in results if isinstance(each, Refused)]
     if refusals:
         first = refusals[0]

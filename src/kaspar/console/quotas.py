@@ -30,7 +30,7 @@ class EntityPart:
     type: str
     """`user`, `client-id` or `ip`."""
     name: str | None
-    """None: those that have no quota of their own."""
+    """None for the default entity: all that have no quota of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class QuotaPage:
 
 
 def list_quotas(admin: Admin) -> list[QuotaRow]:
-    """Sorted by whom they are for. Raises Refused."""
+    """All quotas, sorted by entity. Raises Refused."""
     rows = [QuotaRow(_parts(entity), dict(sorted(each.items()))) for entity, each in _all(admin).items()]
     return sorted(rows, key=_order)
 
@@ -61,8 +61,8 @@ def select(rows: Sequence[QuotaRow], search: str, offset: int, limit: int) -> Qu
 def change(
     admin: Admin, parts: Sequence[EntityPart], values: Mapping[str, float | None], seen: Mapping[str, float]
 ) -> None:
-    """Set quotas of an entity, and remove those whose value is None. `seen` is what the page showed of it: another
-    state is a Conflict. Raises Refused, Unacceptable and Conflict."""
+    """Set quotas of an entity, and remove those whose value is None. `seen` is the state that the page showed: if the
+    current state differs, this is a Conflict. Raises Refused, Unacceptable and Conflict."""
     entity = entity_of(parts)
     check_values(entity, values)
     now = _of(admin, entity)
@@ -74,7 +74,7 @@ def change(
 
 
 def entity_of(parts: Sequence[EntityPart]) -> QuotaEntity:
-    """Raises Unacceptable."""
+    """The entity of these parts. Raises Unacceptable."""
     names: dict[str, str] = {}
     for part in parts:
         if part.type not in (USER, CLIENT_ID, IP) or part.type in names:
@@ -109,13 +109,13 @@ def _of(admin: Admin, entity: QuotaEntity) -> dict[str, float]:
 
 
 def _parts(entity: QuotaEntity) -> tuple[EntityPart, ...]:
-    """Users first, as people name them."""
+    """The parts of an entity: user, client id, IP address."""
     parts = [EntityPart(kind, name) for kind, name in entity.parts()]
     return tuple(sorted(parts, key=lambda part: (USER, CLIENT_ID, IP).index(part.type)))
 
 
 def _order(row: QuotaRow) -> tuple[tuple[str, bool, str], ...]:
-    """By type, defaults first."""
+    """The sort key of a row: by type, defaults first."""
     return tuple((part.type, part.name is not None, part.name or "") for part in row.entity)
 
 

@@ -1,6 +1,4 @@
-"""The schema registry as each caller reaches it: over HTTP, with the caller's own credentials if identities are passed
-on.
-"""
+"""The schema registry as each caller sees it: over HTTP, with the caller's credentials if identities are passed on."""
 
 import asyncio
 import threading
@@ -23,18 +21,18 @@ from kaspar.serialization.wire_format import Headers
 from kaspar.web.identity import Scheme
 
 _DEFAULTS: Final = {"http.connect.timeout.ms": "2000", "http.read.timeout.ms": "10000", "max.retries": "0"}
-"""A person waits for the page."""
+"""A person waits for the page, so requests are short and not retried."""
 _PAUSE_S: Final = 5.0
-"""After a registry could not be reached, for how long records are shown without asking it again."""
+"""How long records are shown without the registry after it could not be reached."""
 _SUBJECTS: Final = 1000
 _THREADS: Final = 8
-"""For calls to registries alone: one that hangs keeps nothing else waiting."""
+"""Threads that are used for calls to registries alone, so that a hanging registry blocks nothing else."""
 
 _Result = TypeVar("_Result")
 
 
 class CallersRegistry:
-    """The registry as one caller sees it. May be used by several threads; all calls block."""
+    """The registry as one caller sees it. Thread-safe; all calls block."""
 
     def __init__(
         self, config: RegistryConfig, processes: ValueProcesses, *, monotonic: Callable[[], float] = time.monotonic
@@ -46,11 +44,11 @@ class CallersRegistry:
         self._monotonic = monotonic
         self._asks_again_at = 0.0
         self._subjects: BoundedCache[int, tuple[tuple[str, int], ...]] = BoundedCache(_SUBJECTS, lifetime_s=60.0)
-        """By schema: the first subject that has it, and its version there; empty if none has, or may be seen."""
+        """The first subject that has a schema and its version there, by schema id; empty if the caller can see none."""
 
     def decode(self, data: bytes, headers: Headers, *, is_key: bool) -> Decoded:
-        """Raises SerializationError, and RegistryUnavailable at once for a while after it could not be reached: a page
-        has many records."""
+        """Decode a key or value. Raises SerializationError. After the registry could not be reached, it raises
+        RegistryUnavailable at once for a while, because a page has many records."""
         if self._monotonic() < self._asks_again_at and self._reader.blocks_for(data, headers, is_key=is_key):
             raise RegistryUnavailable("The schema registry cannot be reached.")
         try:
@@ -60,7 +58,7 @@ class CallersRegistry:
             raise
 
     def encode(self, schema: RegisteredSchema, message: str | None, data: bytes) -> bytes:
-        """JSON by its schema; `message` is as for `record_writer`. Raises SerializationError."""
+        """Encode JSON with its schema; `message` is as for `record_writer`. Raises SerializationError."""
         writer = record_writer(schema, message, self._processes)
         try:
             return writer.quickly(data)
@@ -68,7 +66,7 @@ class CallersRegistry:
             return writer.slowly(data)
 
     def subject_of(self, schema_id: int) -> tuple[str, int] | None:
-        """A subject that has the schema, and its version there: the first one, if there are more."""
+        """The first subject with the schema, and its version there; None if there is none or no registry responds."""
         known = self._subjects.get(schema_id)
         if known is None:
             if self._monotonic() < self._asks_again_at:
@@ -84,7 +82,7 @@ class CallersRegistry:
         return known[0] if known else None
 
     def request(self, method: str, path: str, parameters: Mapping[str, str] | None = None, body: Any = None) -> Any:
-        """The JSON of the response. Raises RegistryError."""
+        """The JSON of the registry's response. Raises RegistryError."""
         return self.requests.request(method, path, parameters or {}, body)
 
     def close(self) -> None:
@@ -92,8 +90,8 @@ class CallersRegistry:
 
 
 class Registries:
-    """`properties` are Confluent's, with `schema.registry.url`; without it there is no registry. Raises
-    InvalidSetting."""
+    """The registries of all callers. `properties` are Confluent's, with `schema.registry.url`; without that there is no
+    registry. Raises InvalidSetting."""
 
     def __init__(self, properties: Mapping[str, str], *, identities: int) -> None:
         has_url = bool(properties.get(URL, "").strip())
@@ -109,7 +107,7 @@ class Registries:
         return () if self._config is None else self._config.urls
 
     def of(self, identity: Identity) -> CallersRegistry | None:
-        """None if there is no registry."""
+        """The registry as this identity sees it; None if there is no registry."""
         if self._config is None:
             return None
         with self._lock:
@@ -120,16 +118,16 @@ class Registries:
                 )
             self._by_identity.move_to_end(identity)
             while len(self._by_identity) > self._most:
-                # Calls under way keep it alive; its connections are closed with its last user.
+                # Calls in progress keep it alive; its connections are closed with the last reference.
                 self._by_identity.popitem(last=False)
             return found
 
     async def call(self, function: Callable[[], _Result]) -> _Result:
-        """What the function returns, which is called in a thread. Raises what it raises."""
+        """Call the function in a thread. Returns its result, and raises its exceptions."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def close(self) -> None:
-        """Calls under way end with the timeouts of their requests."""
+        """Close all registries. Calls in progress end with the timeouts of their requests."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._processes.close()
         with self._lock:

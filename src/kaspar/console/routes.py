@@ -1,4 +1,4 @@
-"""All resources of the API, and all that pages can watch."""
+"""All resources of the API, and all values that pages can watch."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The console as a service that a host starts, serves and stops (kaspar.web.hosting)."""
+"""The console as a service that a host process starts, serves and stops (kaspar.web.hosting)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ from kaspar.web.hosts import AllowedHosts
 
 
 class ConsoleServer:
-    """`values` are settings as texts. With a `monitor`, which the caller starts and stops, it shows that monitor's
-    data; otherwise it has its own. Raises InvalidSetting with a sentence."""
+    """The console. `values` are its settings as texts. With a `monitor`, which the caller starts and stops, it shows
+    that monitor's data; otherwise it has its own. Raises InvalidSetting with a sentence."""
 
     def __init__(
         self, values: Mapping[str, str], monitor: Monitor | None = None, *, clock: Clock | None = None
@@ -67,7 +67,7 @@ class ConsoleServer:
         self.listeners = tuple(listeners)
 
     async def start(self) -> None:
-        """Needs no broker: the page says that there is none."""
+        """Start the console. This needs no broker: if there is none, the page says so."""
         settings = self._config.settings
         audit.write_to(settings.kaspar_console_audit_file)
         context = ConsoleContext(

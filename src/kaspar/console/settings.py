@@ -1,8 +1,8 @@
 """The settings of the console, and the properties of its Kafka clients.
 
-A client's properties are those behind `client.` and, with precedence, behind `producer.`, `consumer.` or `admin.`, with
-the names of Java's clients. The monitor's settings (`lag.`, `rates.` ...) are for the monitor that the console runs
-where it is not given one.
+A client's properties have the names of Java's clients, with the prefix `client.` or, with precedence, `producer.`,
+`consumer.` or `admin.`. The monitor's settings (`lag.`, `rates.` ...) are for the console's own monitor, which it runs
+unless one is passed to it.
 """
 
 import re
@@ -21,7 +21,7 @@ from kaspar.config.units import MIB
 from kaspar.web.settings import WebSettings, listeners_setting
 
 _ADMIN_TIMEOUT_MS: Final = 10_000
-"""A person waits for the page."""
+"""Short, because a person waits for the page."""
 
 
 def _origins_problem(origins: tuple[str, ...]) -> str | None:
@@ -110,7 +110,7 @@ class ConsoleSettings(PageSettings, IdentitySettings, WebSettings):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleConfig:
-    """The settings, and the properties of each kind of client, which may hold secrets."""
+    """The settings, and the properties of each kind of client, which may contain secrets."""
 
     settings: ConsoleSettings
     producer: Mapping[str, str] = field(repr=False)

@@ -1,7 +1,7 @@
-"""Reads that callers of one identity share: a hundred pages that show the same cost what one costs.
+"""Reads that callers of one identity share, so that a hundred pages with the same data cost as much as one.
 
-A read is shared for a second, and one that takes long for ten times as long as it took, up to ten seconds: so no more
-than a tenth of the time is spent on it, however large the cluster is.
+A read is shared for a second, or for ten times as long as it took, up to ten seconds. So no more than a tenth of the
+time is spent on it, however large the cluster is.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 class SharedReads:
-    """What is being read, or was read a moment ago. A key has the identity in it."""
+    """Reads that are in progress, or were finished a moment ago. A key contains the identity."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,13 +29,13 @@ class SharedReads:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _nothing(self) -> BoundedCache[Hashable, tuple[asyncio.Task[Any], float]]:
-        """Finished reads, and until when they are shared."""
+        """An empty cache of finished reads, with the time until which they are shared."""
         return BoundedCache(_MOST, lifetime_s=LONGEST_S, monotonic=self._clock.monotonic)
 
     async def get(self, key: Hashable, read: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Raises what the read raises."""
+        """The result of the read, perhaps of an earlier one. Raises the exceptions of the read."""
         task = self._pending.get(key) or self._finished(key) or self._start(key, read)
-        return cast("_Result", await asyncio.shield(task))  # others may wait for it, too
+        return cast("_Result", await asyncio.shield(task))  # others may also wait for it
 
     def _finished(self, key: Hashable) -> asyncio.Task[Any] | None:
         task, until = self._recent.get(key) or (None, 0.0)
@@ -60,13 +60,13 @@ class SharedReads:
         return task
 
     def _drop_expired(self) -> None:
-        """A list of all topics is large, and nobody may ask for it again."""
+        """Remove expired reads at once: a list of all topics is large, and may not be requested again."""
         for key in self._recent:
             if self._finished(key) is None:
                 self._recent.discard(key)
 
     def forget(self) -> None:
-        """Something was changed: what was read before, or is being read, is not shared any more."""
+        """Stop sharing all earlier reads, also those in progress, after a change."""
         self._pending, self._recent = {}, self._nothing()
 
     async def close(self) -> None:

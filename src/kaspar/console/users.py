@@ -39,7 +39,7 @@ class UserPage:
 
 
 def list_users(admin: Admin) -> list[UserRow]:
-    """Those that have credentials, sorted by their names. Raises Refused."""
+    """The users that have credentials, sorted by name. Raises Refused."""
     return [
         UserRow(name, tuple(Credential(each.mechanism, each.iterations) for each in found))
         for name, found in sorted(describe_scram_credentials(admin).items())
@@ -53,7 +53,7 @@ def select(users: Sequence[UserRow], search: str, offset: int, limit: int) -> Us
 
 
 def create(admin: Admin, name: str, password: str, credential: Credential) -> None:
-    """Raises Refused, Unacceptable, and Conflict if the user can already log in in this way."""
+    """Create a credential. Raises Refused, Unacceptable, and Conflict if the user has one with this mechanism."""
     _check(name, password, credential)
     if credential.mechanism in _mechanisms(admin, name):
         raise Conflict(f"The user {name} already exists with {credential.mechanism}: change the password instead.")
@@ -61,7 +61,7 @@ def create(admin: Admin, name: str, password: str, credential: Credential) -> No
 
 
 def change_password(admin: Admin, name: str, password: str, credential: Credential) -> None:
-    """Raises Refused, Unacceptable, and NotThere if the user cannot log in in this way."""
+    """Replace a credential. Raises Refused, Unacceptable, and NotThere if the user has none with this mechanism."""
     _check(name, password, credential)
     if credential.mechanism not in _mechanisms(admin, name):
         raise NotThere(f"The user {name} with {credential.mechanism} no longer exists.")
@@ -69,12 +69,12 @@ def change_password(admin: Admin, name: str, password: str, credential: Credenti
 
 
 def remove(admin: Admin, name: str, mechanisms: Sequence[str]) -> None:
-    """Those credentials of the user. Raises Refused, and NotThere if there is none of them."""
+    """Remove credentials of a user. Raises Refused, PartlyRefused, and NotThere if the user has none of them."""
     present = [each for each in _mechanisms(admin, name) if each in mechanisms]
     if not present:
         raise NotThere(f"The user {name} no longer exists.")
     results: list[Refused | None] = []
-    for mechanism in present:  # brokers refuse two changes of one user in a request
+    for mechanism in present:  # brokers reject two changes of one user in a request
         results += alter_scram_credentials(admin, old=[OldScramCredential(name, mechanism)]).values()
         check_parts(results)
 

@@ -1,10 +1,10 @@
-"""The exactly-once protocol: a batch is published once, whole or not at all (docs/spark/exactly-once.md).
+"""The exactly-once protocol: a batch is published exactly once, completely or not at all (docs/spark/exactly-once.md).
 
-Each task writes in a transaction of its own and prepares it (KIP-939). The driver appends one decision to the decision
-log that names them all, then commits them: before that record nothing is visible, after it everything will be. The
-package imports the wire client, and nothing of Spark.
+Each task writes in its own transaction and prepares it (KIP-939). The driver appends one decision that names all of
+these transactions to the decision log, then commits them. Nothing of the batch is visible before that record is in the
+log, and all of it will be visible after. The package imports the wire client, and nothing from Spark.
 
-Without I/O, over the AnyDecisionLog and Coordinator of participants.py:
+Without I/O, on the interfaces AnyDecisionLog and Coordinator of participants.py:
     names.py            batches, and the transactional ids derived from them
     decisions.py        replays the decision log: who owns a query, which batches are decided
     ownership.py        claim a query, take it over, release its name

@@ -1,4 +1,4 @@
-"""What a publishing process prints: once per run which transactions it uses, and batches that are not written again."""
+"""Prints which transactions a publishing process uses, once per run, and which batches are not written again."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def announce(process: ProcessState, batch: BatchName) -> bool:
-    """Print and log once per run, and once for all unnamed jobs, which kind of transactions is used. Returns whether
+    """Print and log which kind of transactions is used: once per run, and once for all unnamed jobs. Returns whether
     this is the first batch of a run."""
     is_job = is_unnamed_job(batch)
     name = UNNAMED if is_job else batch.query
@@ -29,7 +29,7 @@ def announce(process: ProcessState, batch: BatchName) -> bool:
 
 
 def report_already_published(batch: BatchName, what: str, *, elsewhere: str = "") -> None:
-    """Writing nothing for a batch that was published before is correct, and must not go unnoticed."""
+    """Writing nothing for a batch that is already published is correct, but the user has to know."""
     where = f" to {elsewhere}" if elsewhere else ""
     report(f"{batch} was already published{where}: {what} not written again.")
 

@@ -1,8 +1,8 @@
-"""An attempt of a task, as the protocol sees it: a transaction of its own, from the claim until it is prepared.
+"""One attempt of a task in the protocol: its transaction, from the claim until it is prepared.
 
-Nothing is opened for a batch that an earlier run has already decided. After preparing its transaction an attempt reads
-the log once more: if the batch was decided meanwhile, nobody waits for this attempt, and it aborts what it wrote; if it
-was not, the process that decides sees the transaction, and aborts it unless it is chosen.
+No transaction is opened for a batch that an earlier run has already decided. After preparing its transaction an attempt
+reads the log once more. If the batch was decided meanwhile, the decision does not include this attempt, and it aborts
+what it wrote. Otherwise the process that decides sees the transaction, and aborts it if it is not chosen.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Slots:
 
     worker: str
     _last_used: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
-    """By query: the generation, and the batch that each slot was last used for. Generations only grow."""
+    """The generation of each query, and for each slot the batch it was last used for. Generations only grow."""
 
     def take(self, batch: BatchName, generation: int) -> str:
         of_generation, used = self._last_used.get(batch.query, (generation, []))
@@ -41,11 +41,11 @@ class Attempt:
     batch: BatchName
     transactional_id: str
     producer: ProducerIdAndEpoch
-    """The producer id and epoch to write with; once prepared, those that end the transaction."""
+    """The producer id and epoch to write with; once prepared, the ones to end the transaction with."""
 
     @classmethod
     def begin(cls, participants: Participants, slots: Slots, batch: BatchName) -> "Attempt | None":
-        """None: the batch is already decided, there is nothing to write. Raises Superseded."""
+        """Open a transaction for the batch; returns None if it is already decided. Raises Superseded."""
         state = participants.log.state(batch.query)
         if state.standing(batch.claim) is not Standing.OWNER:
             state = claim(participants, batch)
@@ -55,7 +55,7 @@ class Attempt:
         return cls(participants, batch, transactional_id, participants.coordinator.begin(transactional_id))
 
     def prepare(self) -> None:
-        """Everything is written and acknowledged. If the attempt is no longer wanted it is aborted, and this raises."""
+        """Prepare the transaction when all records are acknowledged. Aborts it and raises if it is no longer needed."""
         self.producer = self.participants.coordinator.prepare(self.transactional_id, self.producer)
         state = self.participants.log.read_to_end(self.batch.query)
         is_owner = state.standing(self.batch.claim) is Standing.OWNER

@@ -1,9 +1,9 @@
-"""Blocks of writes in this process: a batch has one block per name, and the block is published as a whole.
+"""The blocks of writes in this process: a batch has one block per name, and the block is published as a whole.
 
-A second block of a batch would find the batch decided, and what it writes would be lost. Blocks may begin in any
-thread, so a second one that begins while the first is open also keeps the first from being published. If the first was
-already published the second is refused: in this run, and in every run that repeats the batch, until the program is
-changed. After either, the run publishes nothing more under that name: a thread may have swallowed the error.
+A second block of a batch would find the batch decided, and its records would be lost. Blocks may begin in any thread,
+so a second block that begins while the first is open also prevents the first from being published. If the first was
+already published, the second is refused: in this run, and in every run that repeats the batch, until the program is
+changed. In both cases the run publishes nothing more under that name, since a thread may have swallowed the error.
 """
 
 import shlex
@@ -30,17 +30,17 @@ class _Run:
     claim: str = field(default_factory=lambda: str(uuid.uuid4()))
     open_batch: int | None = None
     last_batch: int | None = None
-    """The last one whose block ended without an error."""
+    """The last batch whose block ended without an error."""
     problem: str | None = None
 
 
 class Scope(NamedTuple):
-    """A batch has one block within a scope: each cluster has a decision log of its own."""
+    """A batch has one block per scope. The cluster is part of it because each cluster has its own decision log."""
 
     cluster: str
     query: str
     run_id: str | None
-    """Of a streaming query; None outside of streams."""
+    """The run id of a streaming query; None outside of streams."""
 
 
 class Blocks:
@@ -49,8 +49,8 @@ class Blocks:
         self._runs: dict[Scope, _Run] = {}
 
     def begin(self, scope: Scope, batch_id: int) -> str:
-        """Returns the claim under which the batch is published: in a stream one claim for the whole run, elsewhere each
-        block is a run of its own. Raises KasparError if there is another block."""
+        """Open the block of a batch. Returns the claim under which it is published: a stream uses one claim for the
+        whole run, elsewhere each block is a run of its own. Raises KasparError if there is another block."""
         with self._lock:
             run = self._runs.setdefault(scope, _Run())
             if run.problem is None:
@@ -67,7 +67,7 @@ class Blocks:
                 raise KasparError(problem)
 
     def end(self, scope: Scope, *, is_published: bool, is_in_doubt: bool = False) -> None:
-        """`is_in_doubt`: its decision may or may not be in the log, so the next block needs another claim."""
+        """Close the block. `is_in_doubt`: its decision may be in the log, so the next block uses another claim."""
         with self._lock:
             if scope.run_id is None:
                 del self._runs[scope]
@@ -94,7 +94,7 @@ def _problem(query: str, batch_id: int, run: _Run) -> str | None:
 
 
 class Writes:
-    """The writes of one block: which topics they cover, and whether all are done when the block ends."""
+    """The writes of one block: the topics that they cover, and whether all are done when the block ends."""
 
     def __init__(self, published: BatchDecision | None) -> None:
         """`published` is the decision of an earlier run for this batch, if there is one."""
@@ -104,12 +104,12 @@ class Writes:
         self._has_ended = False
         self.covers: list[str] = []
         self.has_failed = False
-        """Whether a write has failed: its tasks' transactions are left open."""
+        """Whether a write has failed: the transactions of its tasks are still open."""
 
     @contextmanager
     def one(self, batch: object, topic: str | None) -> Iterator[None]:
-        """Around one write. One that fails is covered all the same: the program caught the error and continues without
-        it."""
+        """A context manager for one write. A write that fails is covered all the same, because the program that caught
+        the error continues without it."""
         with self._lock:
             if self._has_ended:
                 raise KasparError(f"the block of {batch} has ended: rows written now would never be published")
@@ -126,12 +126,12 @@ class Writes:
                 self._in_progress -= 1
 
     def close(self) -> None:
-        """No further write may begin."""
+        """Refuse any further write."""
         with self._lock:
             self._has_ended = True
 
     def check_done(self, batch: object) -> None:
-        """Raises KasparError if a write is still in progress in another thread: nothing may be published without it."""
+        """Raises KasparError if another thread is still writing: the block must not be published without that write."""
         with self._lock:
             if self._in_progress:
                 raise KasparError(

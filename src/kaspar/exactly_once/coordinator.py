@@ -1,8 +1,8 @@
-"""The transaction coordinators of a cluster, over the wire. Which features they support is asked once.
+"""The transaction coordinators of a cluster, over the wire. The features that they support are requested once.
 
 A transaction opens with `kafka.transaction.timeout.ms`, by default the largest that the brokers allow, up to 15
-minutes: a task that takes longer would fail, and fail again. What a killed task leaves open is aborted by the next
-publisher, long before that. If brokers prepare transactions (KIP-939) the timeout ends with the task's last record.
+minutes: a task that takes longer would fail every time. What a killed task leaves open is aborted much earlier, by the
+next publisher. If brokers prepare transactions (KIP-939), the timeout ends with the task's last record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ _LONGEST_TIMEOUT_MS = 15 * 60_000  # the default of Kafka's transaction.max.time
 
 
 class BrokerCoordinator:
-    """Not for several threads at once."""
+    """Not thread-safe."""
 
     def __init__(self, client: Client, *, timeout_ms: int | None = None) -> None:
         self._client = client
@@ -91,7 +91,7 @@ class BrokerCoordinator:
                 producer=producer,
             )
         except (Refused, UnsupportedByPeer) as refused:
-            self.__dict__.pop("support", None)  # restarted brokers may have other settings: ask again
+            self.__dict__.pop("support", None)  # restarted brokers may have other settings: request them again
             if isinstance(refused, UnsupportedByPeer) or (
                 refused.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             ):

@@ -1,11 +1,11 @@
-"""Whether a batch may be decided: all of its transactions are open, and those with a timeout have enough of it left.
+"""Whether a batch may be decided: its transactions must be open, with enough of their timeouts left.
 
 A prepared transaction has no timeout. Any other is aborted by its coordinator when its timeout expires, counted from
 its first record, whether a decision names it or not. So a batch is decided only while a third of every timeout is left:
 for the decision itself, for its commits, and for a driver that dies between them and has to be restarted.
 
-The age of a transaction is asked of its coordinator (ListTransactions with a duration, KIP-994), which uses the same
-clock for the timeout. The clocks of the driver and of tasks may differ from it by any amount, and are not used.
+The age of a transaction comes from its coordinator (ListTransactions with a duration, KIP-994), which uses the same
+clock for the timeout. The clocks of the driver and the tasks are not used: they may differ from it by any amount.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ def check_open(participants: Participants, batch: BatchName, transactions: Seque
     late: Collection[str] = ()
     if timeout_ms is not None:
         late = participants.coordinator.open_transactions(batch.query, older_than_ms=latest_age_ms(timeout_ms))
-        # After the list: a transaction that was not on it, and is open now, has its third left.
+        # Described after the list: a transaction that was not listed, and is open now, has a third of its timeout left.
         described = participants.coordinator.describe(ids)
     if not_open := tasks_not_open(transactions, described):
         state = participants.log.read_to_end(batch.query)
@@ -58,7 +58,7 @@ def latest_age_ms(timeout_ms: int) -> int:
 
 
 def shortest_timeout_ms(described: Mapping[str, DescribedTransaction]) -> int | None:
-    """None: none of them has a timeout."""
+    """The shortest timeout of the transactions; None if none of them has one."""
     timeouts = [each.timeout_ms for each in described.values() if each.timeout_ms != NO_TIMEOUT_MS]
     return min(timeouts, default=None)
 
@@ -66,7 +66,7 @@ def shortest_timeout_ms(described: Mapping[str, DescribedTransaction]) -> int | 
 def tasks_not_open(
     transactions: Sequence[DecidedTransaction], described: Mapping[str, DescribedTransaction]
 ) -> list[int]:
-    """The tasks whose transactions are no longer as they left them."""
+    """The tasks whose transactions have changed since the task finished."""
     return [
         each.task for each in transactions if not is_still_open(described.get(each.transactional_id), each.producer)
     ]

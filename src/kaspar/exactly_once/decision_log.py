@@ -1,12 +1,12 @@
 """The decision log: the topic `__kaspar_spark_decisions`, read and written by every participant.
 
-All records of a query are in one partition, chosen by a hash of its name over a fixed number of partitions, so adding
-partitions moves no query. Appends use acks=all and an idempotent producer, so an append whose response was lost is in
-the log once. The replayed state is kept, so reading to the end fetches only new records; and an append at the offset
-where reading ended needs no fetch at all.
+All records of a query are in one partition, chosen by a hash of its name over a fixed number of partitions, so that
+adding partitions moves no query. Appends use acks=all and an idempotent producer, so an append whose response was lost
+is in the log only once. The replayed state is kept, so reading to the end fetches only new records, and an append at
+the offset where reading ended needs no fetch at all.
 
-A decision lost after half of its transactions were committed would publish that half twice. So the log is created like
-the other internal topics: with min.insync.replicas=2, if there are two brokers.
+If a decision were lost after half of its transactions were committed, that half would be published twice. So the log is
+created like the other internal topics: with min.insync.replicas=2 if there are two brokers.
 """
 
 import logging
@@ -48,7 +48,7 @@ _SETTINGS = {
     "cleanup.policy": _POLICY,
     "compression.type": "producer",
     "segment.bytes": str(_LARGEST_BATCH),  # brokers reject a batch that is larger than a segment
-    "segment.ms": str(10 * 60_000),  # every participant reads the whole log once: keep it mostly cleanable
+    "segment.ms": str(10 * 60_000),  # every participant reads the whole log once, so most of it should be cleanable
     "min.cleanable.dirty.ratio": "0.1",
     "max.message.bytes": str(_LARGEST_BATCH),
     "unclean.leader.election.enable": "false",
@@ -62,13 +62,13 @@ log = logging.getLogger(__name__)
 class _Partition:
     queries: QueryStates = field(default_factory=QueryStates)
     position: int = 0
-    """The offset up to which it was read."""
+    """The next offset to read."""
     sequence: int = 0
     """The sequence number of this process's next record."""
 
 
 class DecisionLog:
-    """Not for several threads at once."""
+    """Not thread-safe."""
 
     def __init__(
         self, client: Client, *, topic: str = TOPIC, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -79,17 +79,17 @@ class DecisionLog:
         self._partitions: dict[int, _Partition] = {}
         self._producer: ProducerIdAndEpoch | None = None
         self._topic_id: UUID | None = None
-        """Of the topic that was read. A topic of the same name with another id is another log."""
+        """The id of the topic that was read. A topic with the same name and another id is another log."""
 
     def state(self, query: str) -> QueryState:
-        """The state as of the last read; reads the log if it was never read. The state changes as more is read."""
+        """The state as of the last read; reads the log if it was never read. Later reads update the returned state."""
         number = partition_of(query)
         if number not in self._partitions:
             return self.read_to_end(query)
         return self._partitions[number].queries.state(query)
 
     def read_to_end(self, query: str) -> QueryState:
-        """The state after all records that are in the log now."""
+        """Read to the end of the log, and return the state."""
         number = partition_of(query)
         self._read(number)
         return self._partitions[number].queries.state(query)
@@ -103,7 +103,7 @@ class DecisionLog:
         return sorted(found)
 
     def pending(self) -> list[BatchDecision]:
-        """The pending decisions of all queries, after all records that are in the log now."""
+        """Read to the end of the log, and return the pending decisions of all queries."""
         found = []
         for number in range(PARTITIONS):
             self._read(number)
@@ -142,13 +142,13 @@ class DecisionLog:
         return partition.queries.state(query)
 
     def _reset_producer(self) -> None:
-        """Its last batch may or may not be stored: no other may use the same sequence numbers."""
+        """Use another producer id: the last batch may be stored, so its sequence numbers must not be reused."""
         self._producer = None
         for partition in self._partitions.values():
             partition.sequence = 0
 
     def _reset(self) -> None:
-        """Drop everything that was read."""
+        """Discard everything that was read."""
         self._partitions.clear()
         self._topic_id = None
         self._reset_producer()
@@ -213,7 +213,7 @@ class DecisionLog:
             code = ErrorCode(created.error_code)
             raise Refused(code, f"creating the topic {self._topic}: {created.error_message or code.name}")
         if created.error_code == ErrorCode.NONE and created.topic_id != ZERO_UUID:
-            self._topic_id = created.topic_id  # otherwise the next read finds it
+            self._topic_id = created.topic_id  # otherwise the next read looks it up
 
 
 def creatable_topic(name: str, brokers: int) -> CreatableTopic:
@@ -244,7 +244,8 @@ def _check(topic: metadata.MetadataResponseTopic, brokers: int) -> None:
 
 
 def _check_cleanup_policy(client: Client, topic: str) -> None:
-    """With any policy but compaction alone the log loses decisions, and a batch could be published again."""
+    """Raises KasparError unless the policy is compact: any other loses decisions, so that a batch might be published
+    again."""
     asked = DescribeConfigsResource(
         resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=("cleanup.policy",)
     )
@@ -264,7 +265,7 @@ def _check_cleanup_policy(client: Client, topic: str) -> None:
 
 
 def _log_lost(topic: str, position: int) -> str:
-    """For a log that no longer starts at 0, ends before the position that was read, or is another topic."""
+    """The error for a log that no longer starts at 0, ends before the position that was read, or is another topic."""
     problem = f"the decision log {topic} has lost records or was recreated, so earlier decisions are unknown"
     if position:
         return f"{problem}. Nothing more is published. Restart the query: its error explains what to do"
@@ -275,6 +276,6 @@ def _log_lost(topic: str, position: int) -> str:
 
 
 def partition_of(query: str) -> int:
-    """Unnamed jobs share one partition."""
+    """The partition with the records of a query. All unnamed jobs share one partition."""
     name = UNNAMED if query.startswith(UNNAMED) else query
     return zlib.crc32(name.encode()) % PARTITIONS

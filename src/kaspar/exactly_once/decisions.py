@@ -5,14 +5,14 @@ The order of the log decides, so every reader arrives at the same state:
   generation after the last one it saw, so of two concurrent claims the first wins.
 - A *decision* is valid if its generation and claim are in force at its offset, and its batch is later than all that are
   decided. It names the transactions to commit: all of them, and no others of that batch.
-- A *completion* says that all of a decision's transactions are committed. It is a fact, whichever process wrote it.
-- An owner record may restart the count at its own generation: what was decided before is forgotten. Otherwise it
-  carries over that generation, and who numbers the batches (names.Origin), from the owner before it.
+- A *completion* says that all transactions of a decision are committed. It is true whichever process wrote it.
+- An owner record may restart the count at its own generation: what was decided before is forgotten. Otherwise it keeps
+  the generation at which the count started, and who numbers the batches (names.Origin), from the owner before it.
 
-Batch ids of a query rise, so the last decision covers all before it. Compaction of the log never changes the state:
-keys are unique to a record (a completion replaces its own decision), owners keep their order, and only what a later
-record makes meaningless is ever deleted: a completion once a later batch is complete, and owners that OWNERS_KEPT
-others have followed, unless a decision of theirs is not complete yet.
+The batch ids of a query increase, so the last decision covers all before it. Compaction of the log never changes the
+state: keys are unique to a record (a completion replaces its own decision), owners keep their order, and a record is
+deleted only when a later one has made it meaningless. That is a completion once a later batch is complete, and an owner
+that OWNERS_KEPT others have followed, unless a decision of that owner is not complete yet.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ OWNERS_KEPT = 16
 ANY_TOPIC = "*"
 """Stands for the topics of a write whose rows have a `topic` column."""
 _FORMAT = 1
-_ORIGIN_FIELDS = 3  # those without a key of their own: earlier versions accept no more
+_ORIGIN_FIELDS = 3  # the fields in the record's "origin": earlier versions accept no more
 _OWNER, _DECISION = "owner", "decision"
 
 LogRecord: TypeAlias = tuple[bytes, bytes | None]
@@ -38,7 +38,7 @@ LogRecord: TypeAlias = tuple[bytes, bytes | None]
 
 
 class DecidedTransaction(NamedTuple):
-    """A transaction that a task has finished writing: `producer` is the id and epoch that end it."""
+    """A transaction that a task has finished writing. `producer` is the id and epoch to end it with."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
@@ -52,11 +52,11 @@ class Owner:
     generation: int
     claim: str
     nonce: str
-    """Makes the record unique: several tasks of a run may claim for it."""
+    """Makes the record unique: several tasks of a run may append the same claim."""
     origin: Origin | None = None
-    """None: unknown, as in records of earlier versions; the next claim sets it."""
+    """None if unknown, as in records of earlier versions; the next claim sets it."""
     counts_since: int = 0
-    """Decisions of earlier generations are forgotten."""
+    """Decisions of earlier generations than this one are forgotten."""
 
     @property
     def identity(self) -> tuple[str, int, str, str]:
@@ -84,9 +84,9 @@ class BatchDecision:
     nonce: str
     transactions: tuple[DecidedTransaction, ...]
     covers: tuple[str, ...] | None = None
-    """The topic of each write that it publishes, including writes without rows; None: unknown."""
+    """The topic of each write that the decision publishes, including writes without rows; None if unknown."""
     note: str | None = None
-    """What the program wants to find again with the last decision, such as how far it has read."""
+    """Any text of the program, returned with the last decision, such as how far it has read."""
 
     @classmethod
     def of(
@@ -98,7 +98,7 @@ class BatchDecision:
         covers: Sequence[str] | None,
         note: str | None = None,
     ) -> "BatchDecision":
-        """Its key contains a fingerprint of the transactions: no other decision can ever replace it in the log."""
+        """A decision with a fingerprint of its transactions in its key: no other decision can replace it in the log."""
         nonce = f"{nonce}.{_fingerprint(transactions)}"
         return cls(batch, generation, nonce, tuple(transactions), None if covers is None else tuple(covers), note)
 
@@ -108,7 +108,7 @@ class BatchDecision:
         return _text([_DECISION, batch.query, batch.batch_id, self.generation, batch.claim, self.nonce])
 
     def is_about(self, transactions: Sequence[DecidedTransaction]) -> bool:
-        """Whether it decided these transactions. A completion no longer names them, but keeps the fingerprint."""
+        """Whether the decision names these transactions. A completion does not list them, but keeps the fingerprint."""
         return self.nonce.endswith(f".{_fingerprint(transactions)}")
 
     @property
@@ -141,13 +141,13 @@ class Standing(Enum):
 
 @dataclass(slots=True)
 class QueryState:
-    """The state of one query, up to where its log was read."""
+    """The state of one query, up to the position where its log was read."""
 
     in_force: Owner | None = None
     last: BatchDecision | None = None
     """The decision of the last decided batch."""
     is_complete: bool = True
-    """Whether the last decision is."""
+    """Whether the last decision is complete."""
     before_last: bytes | None = None
     """The key of the previous completion."""
     owners: list[Owner] = field(default_factory=list)
@@ -175,7 +175,7 @@ class QueryState:
 
     @property
     def pending(self) -> BatchDecision | None:
-        """The last decision, if its transactions may not all be committed yet."""
+        """The last decision, unless it is complete."""
         return None if self.is_complete else self.last
 
     def is_pending(self, decision: BatchDecision) -> bool:
@@ -190,8 +190,8 @@ class QueryState:
         return self.last is not None and batch_id <= self.last.batch.batch_id
 
     def outdated(self) -> Iterator[LogRecord]:
-        """Tombstones for owners that are too old to matter. The owner of a pending decision always matters: without it,
-        a reader of the compacted log would take the decision for void and publish the batch again."""
+        """Tombstones for owners that are too old to matter. The owner of a pending decision is kept: without it, a
+        reader of the compacted log would consider the decision void and publish the batch again."""
         pending_generation = None if self.pending is None else self.pending.generation
         for owner in self.owners:
             if owner.generation <= self.generation - OWNERS_KEPT and owner.generation != pending_generation:
@@ -218,11 +218,12 @@ class QueryState:
         if self.generations.get(owner.claim) == owner.generation:
             del self.generations[owner.claim]
         if self.in_force is not None and self.in_force.identity == owner.identity:
-            # An unnamed job that is complete: no run will ever ask for it again.
+            # The owner was deleted with its unnamed job, which is complete and has no further run.
             self.in_force = None
 
     def replay_decision_tombstone(self, key: bytes) -> None:
-        """Of a batch that is not the last, of a decision that never was valid, or of an unnamed job."""
+        """Forget the decision of an unnamed job. Any other tombstone is for a decision that is not the last one, or was
+        never valid."""
         if self.last is not None and self.last.key == key:
             self._forget_decisions()
 

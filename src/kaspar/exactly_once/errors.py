@@ -1,4 +1,4 @@
-"""The errors of the exactly-once protocol. Each text is a sentence for the person who runs the query."""
+"""The errors of the exactly-once protocol. Their texts are sentences for the person who runs the query."""
 
 from kaspar.base.errors import KasparError
 
@@ -17,7 +17,7 @@ class DecidedButAborted(KasparError):
     def __init__(self, message: str, transactions: int) -> None:
         super().__init__(message)
         self.transactions = transactions
-        """How many."""
+        """The number of transactions that were aborted or are in doubt."""
 
 
 class DecidedNotCommitted(KasparError):

@@ -1,12 +1,12 @@
-"""Leftovers of queries: open transactions and incomplete decisions, found, shown, and ended by hand.
+"""Leftovers of queries: finds open transactions and incomplete decisions, and ends them by hand.
 
-A query ends its own leftovers when it runs again. One that never does may leave prepared transactions, which hold back
-read_committed readers. Ending them takes over the query: what was decided is committed, everything else is aborted, and
-a run of it that still exists can publish nothing more.
+A query ends its own leftovers when it runs again. One that never does may leave prepared transactions, which block
+read_committed readers. Ending them takes over the query: decided transactions are committed, all others are aborted,
+and a run of the query that still exists can publish nothing more.
 
 A query that never runs again, or an unnamed job, may also leave an incomplete decision. Any process may carry out a
-decision, so the next run of any query does. The undecided transactions of an unnamed job cannot be told from those of a
-job that is still running: they are ended by hand.
+decision, so the next run of any query does. The undecided transactions of an unnamed job cannot be distinguished from
+those of a job that is still running, so they are ended by hand.
 """
 
 import logging
@@ -46,9 +46,9 @@ class Ended:
     committed: int
     aborted: int
     still_open: frozenset[str]
-    """Reopened meanwhile, by a run that has not yet noticed that it may publish nothing more."""
+    """Transactions reopened meanwhile, by a run that has not yet noticed that it may publish nothing more."""
     loss: str | None = None
-    """What is missing, if the loss was accepted."""
+    """The records that are missing, if this loss was accepted."""
 
 
 def find_leftovers(client: Client, log: DecisionLog) -> list[QueryLeftovers]:
@@ -67,14 +67,15 @@ def find_leftovers(client: Client, log: DecisionLog) -> list[QueryLeftovers]:
 
 
 def is_known(client: Client, log: DecisionLog, query: str) -> bool:
-    """Whether the log or the brokers know the query: one without leftovers may still need to be unblocked."""
+    """Whether the log or the brokers know the query. One without leftovers may still have to be unblocked."""
     return query in log.queries() or bool(list_transactions(client, prefix=prefix_of(query)))
 
 
 def end_leftovers(participants: Participants, query: str, *, accept_loss: bool = False) -> Ended:
-    """Raises DecidedButAborted if a decision can no longer be carried out, unless that loss is accepted."""
+    """Take over the query, commit what is decided and abort everything else. Raises DecidedButAborted if a decision can
+    no longer be carried out, unless that loss is accepted."""
     after = _last_generation(participants.coordinator.known_transactions(query))
-    # After the list: a run with such an id that is in the log by then is seen.
+    # Read after the list, so that a listed id whose run has claimed the query by now is in this state.
     state = participants.log.read_to_end(query)
     decided = len(state.pending.transactions) if state.pending is not None else 0
     left = participants.coordinator.open_transactions(query)
@@ -97,31 +98,31 @@ def end_leftovers(participants: Participants, query: str, *, accept_loss: bool =
 
 
 def _accept_other_writes(participants: Participants, query: str) -> None:
-    """Whatever the program writes now for the last batch counts as published."""
+    """Accept any writes of the program for the last batch as published."""
     state = participants.log.state(query)
     if state.is_complete and (last := state.last) is not None and last.covers is not None:
         participants.log.append(query, [replace(last, covers=None).completion()])
 
 
 def _last_generation(transactional_ids: Iterable[str]) -> int:
-    """A log that was deleted and recreated does not know earlier generations. Their transactions may be open, and a
-    worker that has not noticed may open more."""
+    """The largest generation in the ids. A log that was deleted and recreated does not contain it, but its transactions
+    may be open, and a worker that has not noticed may open more."""
     names = [TransactionName.of(each) for each in transactional_ids]
     return max((name.generation for name in names if name is not None), default=0)
 
 
 def finish_decided(participants: Participants) -> dict[BatchName, str | None]:
-    """Carry out every pending decision, of any query. Returns for each the problem that prevented it, or None.
+    """Carry out every pending decision, of any query. Returns for each batch the problem that prevented it, or None.
 
-    This takes over no query, and a run that is committing the same decision finds it done (settling.py). An unnamed job
-    is then forgotten.
+    This takes over no query with a name, and a run that is committing the same decision finds it complete
+    (settling.py). An unnamed job is then forgotten.
     """
     return {decision.batch: _finish(participants, decision) for decision in participants.log.pending()}
 
 
 def finish_for_others(participants: Participants) -> None:
-    """Called once per run: the decisions of a query that is not restarted would otherwise wait until the brokers abort
-    their transactions. A failure here is no reason for the run to fail."""
+    """Carry out the pending decisions of all queries, once per run: those of a query that is not restarted would
+    otherwise wait until the brokers abort their transactions. A failure here does not fail the run."""
     try:
         for batch, problem in finish_decided(participants).items():
             if problem is not None:

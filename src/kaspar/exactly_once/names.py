@@ -1,9 +1,10 @@
 """The names of batches, and the transactional ids derived from them.
 
-An id is `kaspar-spark:<query>:<generation>:<worker>:<slot>`: the query's name, percent-encoded so that no query's ids
-start with another's; the generation of its owner (decisions.py), so that the leftovers of a superseded run are known by
-their names; a random worker, so that no attempt ever initialises another's id; and a slot, which is reused once its
-last transaction is complete, so that there are few ids.
+An id is `kaspar-spark:<query>:<generation>:<worker>:<slot>`:
+- the query's name, percent-encoded so that no query's ids start with another's;
+- the generation of its owner (decisions.py), which identifies the leftovers of a superseded run;
+- a random worker, so that no attempt ever initializes the id of another process;
+- a slot, which is reused once its last transaction is complete, so that there are few ids.
 """
 
 import re
@@ -17,20 +18,20 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Origin(NamedTuple):
-    """Who numbers a query's batches: batch ids of different origins cannot be compared."""
+    """The numbering of a query's batches: batch ids of different origins cannot be compared."""
 
     stream: str | None = None
     """The id of a streaming query, from its checkpoint. None: the program numbers its batches itself."""
     once: str | None = None
-    """For a single write inside foreachBatch: the run and batch. A second write with the same value would never be
+    """The run and batch of a single write inside foreachBatch. A second write with the same value would never be
     published, since its batch is already decided."""
     is_released: bool = False
-    """Whether the name may be claimed by any other origin; not by this one, whose last batch is unknown by now."""
+    """Whether any other origin may claim the name. This one may not, because its last batch is no longer known."""
     kind: str | None = None
-    """JOBS or BLOCKS, whose batch ids cannot be compared; None: unknown, or a streaming query's own sink."""
+    """JOBS or BLOCKS, whose batch ids cannot be compared. None: unknown, or a streaming query's own sink."""
 
     def kept(self) -> "Origin":
-        """What is kept when the query is taken over on nobody's behalf."""
+        """The origin that stays with the name when the query is taken over without a new run."""
         return self._replace(once=None)
 
 
@@ -38,9 +39,9 @@ class BatchName(NamedTuple):
     """A batch of a query, as one run of it writes it."""
 
     query: str
-    """A streaming query's id, or the name that a job was given."""
+    """The id of a streaming query, or the name that was given to a job."""
     claim: str
-    """Which run: a streaming query's run id, or a random name for anything else."""
+    """The run: a streaming query's run id, or a random name for anything else."""
     batch_id: int
     origin: Origin = Origin()
 
@@ -49,7 +50,7 @@ class BatchName(NamedTuple):
 
 
 def unnamed_job(claim: str) -> BatchName:
-    """The only batch of a job without a name: no run will ever ask for it again."""
+    """The only batch of a job without a name, which no later run can repeat."""
     return BatchName(f"{UNNAMED}{claim}", claim, 0)
 
 
@@ -70,8 +71,8 @@ def is_run_id(group: str | None) -> bool:
 
 
 def named_job(app_id: str, topic: str | None, version: int, claim: str) -> BatchName:
-    """Versions of a job are counted per topic, as Delta counts them per table. Topic names contain no slash, so the
-    name is unambiguous."""
+    """The batch of a named job. Its versions are counted per topic, as Delta counts them per table. Topic names contain
+    no slash, so the name is unambiguous."""
     return BatchName(f"{app_id}/{topic or '*'}", claim, version, Origin(kind=JOBS))
 
 
@@ -90,7 +91,7 @@ class TransactionName(NamedTuple):
 
     @classmethod
     def of(cls, transactional_id: str) -> "TransactionName | None":
-        """None: the id was not created by this package."""
+        """Parse a transactional id; returns None if it was not created by this package."""
         if not transactional_id.startswith(PREFIX):
             return None
         parts = transactional_id.removeprefix(PREFIX).split(":")

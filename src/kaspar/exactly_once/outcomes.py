@@ -2,7 +2,7 @@
 
 PRODUCER_FENCED or INVALID_TXN_STATE alone are inconclusive: the commit may have been carried out and its response lost,
 or the transaction may have been aborted. From the decision until its completion is in the log no participant uses the
-transactional id for anything else, so the transaction's state (DescribeTransactions) tells.
+transactional id for anything else, so the state of the transaction (DescribeTransactions) shows which.
 """
 
 from enum import Enum
@@ -22,7 +22,7 @@ INCONCLUSIVE = frozenset(
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
     }
 )
-"""The errors of EndTxn that leave open what happened."""
+"""The errors of EndTxn after which the outcome is unknown."""
 
 
 class Outcome(Enum):
@@ -32,20 +32,20 @@ class Outcome(Enum):
 
 
 def outcome_of(described: DescribedTransaction | None) -> Outcome:
-    """Of a transaction whose commit failed with one of the errors above."""
+    """The outcome of a transaction whose commit failed with one of the INCONCLUSIVE errors."""
     if described is None:
         return Outcome.UNKNOWN  # expired: transactional.id.expiration.ms
     if described.state in COMMITTING:
         return Outcome.COMMITTED
     if described.state in ("PrepareAbort", "CompleteAbort", "PrepareEpochFence"):
         return Outcome.ABORTED
-    # Empty or Ongoing under another producer: the decision is complete by now, or somebody else used the id.
+    # Empty or Ongoing under another producer: the decision is complete by now, or another client used the id.
     return Outcome.UNKNOWN
 
 
 def is_still_open(described: DescribedTransaction | None, producer: ProducerIdAndEpoch) -> bool:
-    """Whether a transaction is as its task left it. `producer` is the id and epoch that end it: those of its records
-    or, for a prepared transaction, the ones that its task got when it prepared it."""
+    """Whether a transaction has not changed since its task finished. `producer` is the id and epoch to end it with:
+    those of its records or, for a prepared transaction, the ones that preparing it returned."""
     if described is None or described.state != "Ongoing":
         return False
     return described.producer == producer or (
@@ -54,8 +54,8 @@ def is_still_open(described: DescribedTransaction | None, producer: ProducerIdAn
 
 
 def _follows(before: ProducerIdAndEpoch, after: ProducerIdAndEpoch) -> bool:
-    """Whether who wrote as `before` prepared as `after`: the next epoch (KIP-939), or the one after it, if the broker
-    keeps one for the fence of the partitions. A producer whose epochs are exhausted gets a new id.
+    """Whether a producer that wrote as `before` became `after` by preparing. That raises the epoch by one (KIP-939), or
+    by two if the broker uses one for the fence of the partitions. A producer whose epochs are exhausted gets a new id.
     """
     if before.producer_id == after.producer_id:
         return after.producer_epoch - before.producer_epoch in EPOCHS_TO_PREPARE

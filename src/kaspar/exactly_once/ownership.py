@@ -1,10 +1,10 @@
 """Which run may publish for a query: a run claims it before it opens its first transaction, and takes over leftovers.
 
 Rules:
-- No transaction of a run exists before the run is in the log. So whatever is open under an earlier generation than the
-  one in force belongs to a superseded run, can never be decided, and may be aborted.
+- No transaction of a run exists before its claim is in the log. So a transaction that is open under an earlier
+  generation than the one in force belongs to a superseded run, can never be decided, and may be aborted.
 - For the same reason, a query that is not in the log but whose transactional ids the brokers know was in a log that is
-  lost. What it has published is unknown: it can be claimed only after somebody has checked its topics.
+  lost. Which of its batches were published is unknown: it can be claimed only after somebody has checked its topics.
 - The process that brings a claim into force finishes what was decided before, and aborts what was not. If it dies
   meanwhile, the next publisher does the rest.
 """
@@ -53,7 +53,7 @@ def claim(participants: Participants, batch: BatchName) -> QueryState:
 def _state_in_new_log(participants: Participants, batch: BatchName) -> QueryState:
     """The state of a query that is not in the log. Raises LogLost if it was in an earlier log."""
     known = participants.coordinator.known_transactions(batch.query)
-    # After the list: an id that was created meanwhile belongs to a run that is in the log by now.
+    # Read after the list: an id that was created meanwhile belongs to a run that is in the log by now.
     state = participants.log.read_to_end(batch.query)
     if known and state.in_force is None:
         raise LogLost(
@@ -74,10 +74,10 @@ def take_over(
     *,
     after: int = 0,
 ) -> QueryState | None:
-    """Bring the claim into force, finish what was decided, and abort what was not. None: another claim was faster.
+    """Bring the claim into force, finish what was decided, and abort what was not. None if another claim was faster.
 
-    `origin` is None if the query is taken over on nobody's behalf: it stays with the stream that it belongs to.
-    `after` is a generation that the log may have lost: the new claim gets a later one.
+    `origin` is None if the query is taken over without a new run: it keeps the origin that it has. `after` is a
+    generation that the log may have lost: the new claim gets a later one.
     """
     if origin is None and state.origin is not None:
         origin = state.origin.kept()
@@ -95,14 +95,14 @@ def take_over(
 def release(participants: Participants, query: str) -> None:
     """Release the query's name for any other stream, whose batches are then counted from the start.
 
-    First the query is taken over: from then on no run can decide, and what was decided is complete. The record that
+    First the query is taken over: from then on no run can decide, and all decisions are complete. The record that
     restarts the count is in force only if no run has claimed the query since, so no incomplete decision is forgotten.
-    The stream that had the name cannot claim it again: it might repeat its last batch.
+    The stream that had the name cannot claim it again, because it might repeat its last batch.
     """
     name = f"released {participants.nonce}"
     state = take_over(participants, query, name, participants.log.read_to_end(query))
     if state is not None:
-        generation, last = state.generations[name] + 1, state.last  # not that of a run that came meanwhile
+        generation, last = state.generations[name] + 1, state.last  # not that of a later claim
         origin = None if state.origin is None else state.origin._replace(is_released=True)
         owner = Owner(query, generation, f"{name} to others", participants.nonce, origin, counts_since=generation)
         state = participants.log.append(query, [owner.record()])
@@ -163,8 +163,9 @@ def is_outdated(batch: BatchName, state: QueryState) -> bool:
 
 
 def refuse_outdated(batch: BatchName, state: QueryState) -> None:
-    """For batches of streams, which never go back behind the last published one unless somebody resets the checkpoint.
-    A job with an earlier version is one that was repeated, and has nothing to write."""
+    """Raises Superseded if a later batch was decided. For streams only: they never repeat a batch before the last
+    published one unless the checkpoint was reset. A job with an earlier version is a repetition, which has nothing to
+    write."""
     if is_outdated(batch, state):
         raise Superseded(
             f"{batch} is over: a later batch was published. If the checkpoint was reset on purpose, start the query "

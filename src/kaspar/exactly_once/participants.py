@@ -1,4 +1,4 @@
-"""What the protocol talks to: the decision log and the transaction coordinators, as narrow interfaces.
+"""The decision log and the transaction coordinators, as narrow interfaces for the protocol.
 
 The protocol (ownership.py, settling.py, publishing.py) does no I/O itself: it runs against brokers, and in tests
 against a model that crashes at every step.
@@ -22,10 +22,10 @@ class AnyDecisionLog(Protocol):
         """The state as of the last read; reads the log if it was never read."""
 
     def read_to_end(self, query: str) -> QueryState:
-        """The state after all records that are in the log now."""
+        """Read to the end of the log, and return the state."""
 
     def pending(self) -> list[BatchDecision]:
-        """The pending decisions of all queries, after all records that are in the log now."""
+        """Read to the end of the log, and return the pending decisions of all queries."""
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         """Append all records or none, and read up to them. If this raises, they may still end up in the log."""
@@ -33,25 +33,26 @@ class AnyDecisionLog(Protocol):
 
 class Coordinator(Protocol):
     def begin(self, transactional_id: str) -> ProducerIdAndEpoch:
-        """InitProducerId: the producer id and epoch to write with."""
+        """Send InitProducerId; returns the producer id and epoch to write with."""
 
     def prepare(self, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
-        """Everything is written: returns the producer that ends it, the same one if brokers cannot prepare."""
+        """Prepare a transaction whose records are all written. Returns the producer to end it with, which is the same
+        one if the brokers do not prepare transactions."""
 
     def end(self, endings: Sequence[Ending], *, is_urgent: bool = True) -> list[ErrorCode]:
-        """EndTxn for each. Retried until there is a response; tried once if it is not urgent."""
+        """Send EndTxn for each. If urgent, it is retried until there is a response; otherwise it is tried once."""
 
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]: ...
 
     def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
-        """The ids of the query's open transactions, prepared or not, that are older than that by the clocks of their
-        coordinators."""
+        """The ids of the query's open transactions, prepared or not, that are older than that according to the clocks
+        of their coordinators."""
 
     def known_transactions(self, query: str) -> list[str]:
         """All transactional ids of the query that the brokers know, open or not."""
 
     def fence(self, transactional_ids: Collection[str]) -> None:
-        """Abort what is open under these ids, and fence their producers."""
+        """Abort the open transactions with these ids, and fence their producers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Participants:
 
     @property
     def nonce(self) -> str:
-        """New each time, to make record keys unique. A record that is appended again because its first append had no
-        response may be in the log twice; with the same key, compaction would drop the first one and so change the
-        meaning of the records between them."""
+        """A new random text on each access, to make record keys unique. A record that is appended again because its
+        first append had no response may be in the log twice. If both had the same key, compaction would delete the
+        first one and so change the meaning of the records between them."""
         return f"{self.process}.{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""What a process keeps from batch to batch: connections, what it has read of the decision log, and its slots."""
+"""What a process keeps from batch to batch: connections, the replayed decision log, and its slots."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from kaspar.exactly_once.participants import Participants
 
 @dataclass(slots=True)
 class ProcessState:
-    """Not for several threads at once."""
+    """Not thread-safe."""
 
     client: Client
     coordinator: BrokerCoordinator
@@ -25,7 +25,7 @@ class ProcessState:
     idle_producer: RawProducer | None = None
     """The producer of this process's last task, with its connections."""
     announced: set[str] = field(default_factory=set)
-    """The queries for which this process has published."""
+    """The queries whose kind of transactions this process has printed."""
     _cluster_id: str | None = None
 
     @classmethod
@@ -38,7 +38,7 @@ class ProcessState:
         return Participants(self.log, self.coordinator, self.slots.worker)
 
     def cluster_id(self) -> str:
-        """Identifies the cluster, whichever addresses it was reached by."""
+        """The cluster id, which is the same whichever addresses were used to connect."""
         if self._cluster_id is None:
             self._cluster_id = self.client.refresh_metadata([]).cluster_id or ""
         return self._cluster_id

@@ -1,13 +1,13 @@
 """The driver's part: decide a batch, commit it, and leave nothing open.
 
     decide      append the decision, if the run owns the query and the batch is not decided yet; the order of the log
-                says whether it is valid. From here on the batch is published, whatever happens.
+                determines whether it is valid. From here on the batch is published, whatever happens.
     commit      end every transaction that it names
-    complete    record that in the log, before the next batch begins: only then are transactional ids reused
+    complete    record that in the log before the next batch begins: only then are transactional ids reused
     clean up    abort what losing attempts and earlier runs have left open
 
-A decided batch is not decided again: the decision is finished, and a run that wrote something else for the batch gets
-an error that says that this was not published.
+A decided batch is not decided again: the existing decision is finished. A run that wrote something else for the batch
+gets an error, because that was not published.
 """
 
 import logging
@@ -32,8 +32,8 @@ def publish(
     covers: Sequence[str] | None = None,
     note: str | None = None,
 ) -> None:
-    """All tasks of the batch have finished: make what they wrote visible, once, all of it or nothing. `covers` are the
-    topics of its writes; `note` is kept with the decision.
+    """Make visible, once and atomically, what the tasks of the batch wrote, after all of them have finished. `covers`
+    are the topics of its writes; `note` is kept with the decision.
 
     Raises Superseded if another run owns the query, NotPublished if the batch was published without these transactions,
     DecidedNotCommitted if the next run has to commit it, and DecidedButAborted if a decision can no longer be carried
@@ -50,7 +50,7 @@ def publish(
 
 
 def abort_own_leftovers(participants: Participants, batch: BatchName, state: QueryState) -> None:
-    """Abort what this run and earlier ones have left open. None of its tasks is needed any more.
+    """Abort the transactions that this run and earlier ones have left open. None of its tasks is needed any more.
 
     Transactions of later generations are left alone: a newer run may have begun by now.
     """
@@ -60,7 +60,8 @@ def abort_own_leftovers(participants: Participants, batch: BatchName, state: Que
 
 
 def _try_abort_leftovers(participants: Participants, query: str, state: QueryState, *, generations_before: int) -> None:
-    """The outcome of the batch is settled: an unreachable broker must not make it fail. The next batch tries again."""
+    """Abort leftovers; a failure is only logged. The outcome of the batch is known by now, so an unreachable broker
+    must not fail it. The next batch tries again."""
     try:
         abort_leftovers(participants, query, state, generations_before=generations_before)
     except (KasparError, OSError) as problem:
@@ -70,10 +71,10 @@ def _try_abort_leftovers(participants: Participants, query: str, state: QuerySta
 
 
 def abort_batch(participants: Participants, batch: BatchName) -> QueryState:
-    """The batch failed: abort what its tasks wrote, unless it was decided before. Returns the state after that.
+    """Abort what the tasks of a failed batch wrote, unless it is already decided. Returns the state after that.
 
-    A decision whose append had no response may still reach the log. So the query is first taken over on nobody's
-    behalf: from then on decisions of the failed run are void.
+    A decision whose append had no response may still reach the log. So the query is first taken over without a
+    new run: from then on decisions of the failed run are void.
     """
     state = participants.log.read_to_end(batch.query)
     if state.standing(batch.claim) is Standing.OWNER:
@@ -122,7 +123,8 @@ def _publish(
 
 
 def _check_published(batch: BatchName, state: QueryState, transactions: Sequence[DecidedTransaction]) -> None:
-    """A commit may be repeated. Other writes of the batch, or of an earlier one, can never be published."""
+    """Raises NotPublished unless the decision of the batch names these transactions, in which case only the commit is
+    repeated. Other writes of a decided batch, or of an earlier one, can never be published."""
     if state.last is None or state.last.batch.batch_id != batch.batch_id or not state.last.is_about(transactions):
         raise NotPublished(
             f"{batch} or a later one was published without what was written now, which is aborted: all writes of a "
@@ -131,8 +133,8 @@ def _check_published(batch: BatchName, state: QueryState, transactions: Sequence
 
 
 def _enter(participants: Participants, batch: BatchName, *, is_written: bool) -> None:
-    """A batch that was written was claimed before. If its run is no longer in the log, many others have followed since,
-    and what it wrote was aborted."""
+    """Claim the query for a batch without writes. A batch with writes was claimed before: if its run is no longer in
+    the log, many others have followed since, and what it wrote was aborted."""
     if not is_written:
         claim(participants, batch)
     elif (state := participants.log.read_to_end(batch.query)).standing(batch.claim) is not Standing.OWNER:
@@ -158,7 +160,8 @@ def _decide(
 
 
 def _check_generation(batch: BatchName, transactions: Sequence[DecidedTransaction], generation: int) -> None:
-    """A run that was dropped from the log and claimed again has tasks of two generations: the first are aborted."""
+    """Raises if the transactions are of several generations. This happens if the run was deleted from the log and
+    claimed the query again: its earlier transactions were aborted."""
     names = {each.task: TransactionName.of(each.transactional_id) for each in transactions}
     gone = [task for task, name in names.items() if name is None or name.generation != generation]
     if gone:

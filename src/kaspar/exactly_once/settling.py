@@ -1,8 +1,8 @@
-"""Carries out decisions, and aborts what can never be decided. Any process may repeat both, at any time.
+"""Carries out decisions, and aborts transactions that can never be decided. Any process may repeat both, at any time.
 
-A process may carry out any decision, even of a query that is running: its place in the log has made it valid for good.
-Each commit names the producer id and epoch that end this one transaction. Every attempt bumps the epoch when it begins,
-so the commit cannot end a later transaction of the same id. And a completion that is appended late is still true.
+A process may carry out any decision, even of a query that is running: its position in the log has made it valid for
+good. Each commit names the producer id and epoch that end this one transaction. Every attempt bumps the epoch when it
+begins, so the commit cannot end a later transaction of the same id. A completion that is appended late is still true.
 """
 
 import shlex
@@ -31,7 +31,7 @@ def finish_pending(participants: Participants, query: str) -> QueryState:
 
 
 def commit(participants: Participants, decision: BatchDecision) -> dict[DecidedTransaction, Outcome]:
-    """Returns the transactions that could not be committed, unless the decision is complete by now."""
+    """Commit the transactions. Returns those that failed, which is no loss if the decision is complete by now."""
     endings = [Ending(each.transactional_id, each.producer, True) for each in decision.transactions]
     codes = participants.coordinator.end(endings)
     refused = [each for each, code in zip(decision.transactions, codes, strict=True) if code != ErrorCode.NONE]

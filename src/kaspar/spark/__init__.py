@@ -5,7 +5,7 @@
     spark = kaspar.spark.session()
     rows = spark.readStream.format("kaspar").option("subscribe", "clicks").load()
 
-Spark's Python workers import this package for every task: it loads nothing of PySpark until a name is used.
+Spark's Python workers import this package for every task, so it loads no part of PySpark until a name is used.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,8 @@
 """Spark stops its Python processes by closing their connections, whatever they are doing at that moment.
 
-They treat that as an error and print a traceback for every query that is stopped. This module silences the processes
-that do. Nothing else is hidden: an error inside a call has been handed to Spark, which reports it to the program.
+The processes treat that as an error, and print a traceback for every query that is stopped. This module suppresses
+these tracebacks. No other error is hidden: an error inside a call has been passed to Spark, which reports it to the
+program.
 """
 
 import socketserver
@@ -10,15 +11,15 @@ from types import TracebackType
 from typing import Any, Final
 
 DISCONNECTED: Final = (BrokenPipeError, ConnectionResetError)
-"""What writing to Spark raises once it has closed the connection."""
+"""The errors of a write to Spark after it has closed the connection."""
 
 _RUNNER: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
 def exit_quietly_on_disconnect() -> None:
-    """For the process that runs a stream's source; a no-op in any other.
+    """Let the process that runs a stream's source exit silently when Spark disconnects; a no-op in any other.
 
-    It fails to read its next call, and fails again when it reports that to Spark: the second failure ends the process.
+    The process fails to read its next call, and fails again when it reports that to Spark. The second failure ends it.
     """
     runs = getattr(sys.modules["__main__"], "__spec__", None)
     if runs is not None and runs.name == _RUNNER:
@@ -33,8 +34,8 @@ def _report_unless_disconnected(
 
 
 def silence_accumulators() -> None:
-    """For the driver. A query that is stopped in mid-commit closes the connection that carries accumulator updates.
-    Spark opens another when it needs one."""
+    """Suppress the tracebacks of the driver's accumulator server. A query that is stopped in mid-commit closes the
+    connection that carries accumulator updates; Spark opens another when it needs one."""
     from pyspark.accumulators import AccumulatorUnixServer
 
     server: Any = AccumulatorUnixServer

@@ -1,6 +1,6 @@
-"""How errors reach the user: as one sentence on the driver, without the Python traceback that Spark adds by default.
+"""Reports errors to the user as one sentence on the driver, without the Python traceback that Spark adds by default.
 
-Spark's worker processes read SPARK_HIDE_TRACEBACK when they hand an exception to the driver, and exit after it. So it
+Spark's worker processes read SPARK_HIDE_TRACEBACK when they pass an exception to the driver, and exit after it. So it
 is set when a KasparError passes, whose text is written for the user, and never for a bug in somebody's code.
 """
 
@@ -28,7 +28,7 @@ class NotAuthorized(KasparError):
 
 @contextmanager
 def without_traceback() -> Iterator[None]:
-    """Around what Spark calls in a worker process; also as a decorator."""
+    """A context manager or decorator for calls of Spark in a worker process: hides the traceback of a KasparError."""
     try:
         yield
     except KasparError as error:
@@ -43,7 +43,7 @@ def without_traceback() -> Iterator[None]:
 
 @contextmanager
 def naming_brokers(bootstrap_servers: str) -> Iterator[None]:
-    """Around requests to brokers: a socket's error becomes one that names the cluster that was not reached."""
+    """A context manager for requests to brokers: turns a socket's error into one that names the unreachable cluster."""
     try:
         yield
     except OSError as error:

@@ -10,6 +10,6 @@ import gc
 
 @functools.cache
 def freeze_loaded_objects() -> None:
-    """Only for processes that Spark started, at the end of what they were asked to do."""
+    """Freeze the objects of this process. Only for processes that Spark has started, at the end of their task."""
     gc.collect()
     gc.freeze()

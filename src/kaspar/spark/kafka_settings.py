@@ -1,6 +1,6 @@
 """Options that begin with `kafka.`: how to connect to the cluster, for reading and for writing.
 
-This module has what both directions share; security_options.py has what protects the connections.
+This module has what both directions share; security_options.py has the options that protect the connections.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ __all__ = ["PREFIX", "ConnectionSettings", "InvalidOption", "connection_settings
 
 _HIGHEST_PORT = 65_535
 _CLIENT_ID = "kaspar-spark"
-_REQUEST_TIMEOUT_MS = 30_000  # as Kafka's clients have it
+_REQUEST_TIMEOUT_MS = 30_000  # the default of Kafka's clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ConnectionSettings:
     security: SecurityOptions = field(default_factory=SecurityOptions)
 
     def client(self) -> "Client":
-        """Raises InvalidOption if the files of the security options cannot be used here."""
+        """Open a client. Raises InvalidOption if the files of the security options cannot be used here."""
         from kaspar.client import Client  # a process that only parses options does not load it
 
         return Client(
@@ -48,7 +48,7 @@ def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
-    """From what kafka_settings() returns. Raises InvalidOption."""
+    """The connection settings in what kafka_settings() returns. Raises InvalidOption."""
     security = SecurityOptions.of(settings)
     servers = settings.get("bootstrap.servers", "").strip()
     if not servers:

@@ -1,8 +1,9 @@
 """Offsets of partitions as JSON, in the format of Spark's own connector.
 
 {"clicks": {"0": 23, "1": -1}, "orders": {"0": -2}}: in options -2 means earliest and -1 latest, and a topic may have
-the word itself in place of its partitions; in a checkpoint all offsets are real, and one more than the last offset that
-was read. Partitions are sorted, so that equal offsets are equal texts, by which Spark sees that nothing is new.
+that word instead of its partitions. In a checkpoint all offsets are real: each is the last offset that was read plus
+one. Partitions are sorted, so that equal offsets are equal texts: Spark compares the texts to see whether there is new
+data.
 """
 
 import json
@@ -45,7 +46,7 @@ def parse_timestamps(option: str, text: str) -> dict[TopicPartition, int]:
 
 
 def parse_offsets(option: str, text: str) -> tuple[dict[TopicPartition, int], dict[str, int]]:
-    """Offsets of partitions; and EARLIEST or LATEST for topics that are named as a whole."""
+    """The offsets of partitions, and EARLIEST or LATEST for topics that are named as a whole."""
     try:
         by_topic = json.loads(text)
         topics = {topic: SPECIAL_OFFSETS[word.lower()] for topic, word in by_topic.items() if isinstance(word, str)}
@@ -58,7 +59,7 @@ def parse_offsets(option: str, text: str) -> tuple[dict[TopicPartition, int], di
 
 
 def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
-    """The value of `assign`."""
+    """The partitions in the value of `assign`."""
     try:
         by_topic: dict[str, list[int]] = json.loads(text)
         return tuple(

@@ -1,8 +1,8 @@
-"""Misspelled options are refused, with the name that was probably meant.
+"""Rejects misspelled options, and suggests the name that was probably meant.
 
 Spark passes a source every option of the query, and its own connector ignores unknown ones. So does this one, since a
-query may carry options of other sources, and Kafka client settings that do not apply here. But `startingOffset` or
-`kafka.isolation` is neither: ignoring it would silently read the wrong records.
+query may have options of other sources, and Kafka client settings that do not apply here. But `startingOffset` or
+`kafka.isolation` is neither: if it were ignored, the query would silently read the wrong records.
 """
 
 import re
@@ -94,7 +94,7 @@ WRITE_OPTIONS: Final = (
 
 _OTHERS: Final = frozenset(
     {
-        # Of Spark's other sources and sinks.
+        # Options of Spark's other sources and sinks.
         "maxfilespertrigger",
         "maxrowspertrigger",
         "maxrecordsperfile",
@@ -106,11 +106,11 @@ _OTHERS: Final = frozenset(
         "kafka.group.instance.id",
         "kafka.group.protocol",
         "kafka.group.remote.assignor",
-        # Those that are refused, with a reason of their own.
+        # Options that are refused elsewhere, with their own reason.
         *(f"{PREFIX}{name}" for name in REFUSED),
     }
 )
-"""Valid options of others that resemble ours."""
+"""Valid options that are not ours, but resemble ours."""
 
 _KNOWN: Final = frozenset(name.lower() for name in (*READ_OPTIONS, *WRITE_OPTIONS)) | _OTHERS
 _SHORT: Final = 8
@@ -145,7 +145,7 @@ def _leaves_out_some(words: list[str], right: list[str]) -> bool:
 
 
 def _is_slip(letters: str, right: str) -> bool:
-    """One wrong letter in a short name; two in a longer one, or a few that are missing."""
+    """Whether the names differ by one wrong letter in a short name, or by two or a few missing ones in a longer one."""
     if min(len(letters), len(right)) < _SHORT:
         return len(right) > 3 and _alike(letters, right) >= 1 - 1.01 / len(right)
     return _alike(letters, right) >= _ALIKE

@@ -1,7 +1,7 @@
 """`from_registry` and `to_registry`: columns of records by the schemas of a registry, wherever the bytes come from.
 
-They do what the formats of the data source do, and are built of the same parts. The settings of the registry travel
-with the function, and are not part of the query's plan.
+They do what the formats of the data source do, with the same code. The settings of the registry are part of the
+function, not of the query's plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -110,7 +110,7 @@ def _properties(registry: Registry) -> dict[str, str]:
 def _applied(function: "Callable[[pa.Array], pa.Array]", data_type: "DataType", column: "Column | str") -> "Column":
     from pyspark.sql.pandas import functions
 
-    arrow_udf: Callable[..., Any] = functions.arrow_udf  # whose types do not know functions with annotations
+    arrow_udf: Callable[..., Any] = functions.arrow_udf  # its type hints do not allow functions with annotations
     applied: Column = arrow_udf(function, data_type)(column)
     return applied
 
@@ -118,7 +118,7 @@ def _applied(function: "Callable[[pa.Array], pa.Array]", data_type: "DataType", 
 def _decoding(declared: FormatOptions, mode: Mode) -> "Callable[[pa.Array], pa.Array]":
     import pyarrow as pa
 
-    def from_registry(column: pa.Array) -> pa.Array:  # not as texts: Spark looks at them
+    def from_registry(column: pa.Array) -> pa.Array:  # Spark inspects these annotations, so they must not be strings
         from kaspar.spark.formats.registered import registered_decoder
 
         with without_traceback():
@@ -142,7 +142,7 @@ def _encoding(options: EncodingOptions) -> "Callable[[pa.Array], pa.Array]":
 
 @lru_cache(maxsize=32)
 def _encoder(options: EncodingOptions, arrow_type: "pa.DataType") -> "Encoder":
-    """The schema of a column is known when its first values are. Kept for the next task of this Python worker."""
+    """The encoder of a column, whose type is known from its first values. Cached for later tasks of this worker."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     from kaspar.spark.formats.registered_encoder import encoder_of, planned_encoding

@@ -1,4 +1,4 @@
-"""Options that say how the schema registry is reached: Confluent's properties of its clients, as
+"""Options that say how to connect to the schema registry: Confluent's properties of its clients, as
 serialization/registry_config.py lists them, each with or without the prefix `schema.registry.`.
 
 `sasl.jaas.config`, for SASL_INHERIT, is that of the connection to the brokers. Passwords, tokens and secrets are
@@ -58,7 +58,7 @@ REGISTRY_OPTIONS: Final = (URL, *_UNPREFIXED, *(f"{_PREFIX}{name}" for name in _
 
 
 def registry_of(options: Mapping[str, str]) -> "RegistryConfig | None":
-    """From the options of a query, with case-insensitive names; None if no registry is given. Raises InvalidOption."""
+    """The registry in the options of a query, with case-insensitive names; None if not given. Raises InvalidOption."""
     given = {name.lower(): value for name, value in options.items()}
     if not given.get(URL, "").strip():
         return None

@@ -1,13 +1,13 @@
 """Options that encrypt connections and log in: `kafka.security.protocol`, `kafka.ssl.*` and `kafka.sasl.*`, which have
 the names and the meaning of Java's clients.
 
-Each of them has an effect or is refused: a connection is never less protected than its options say. Their values are
-secrets. No sentence of this module repeats one, except protocols and mechanisms, and no value is part of a repr.
+Each of them has an effect or is rejected: a connection is never less protected than its options say. Their values are
+secrets. No error message of this module contains one, except protocols and mechanisms, and no value is part of a repr.
 
 Spark shows the options of a query in its plans, and so in its web UI and event log. It replaces those whose name or
 value matches spark.redaction.regex, by default `(?i)secret|password|token|access[.]?key`. That covers passwords and
-login modules, and not a private key: an option may only hold an encrypted one. REDACTED is what
-spark.sql.redaction.options.regex should be, so that nothing of the kind depends on words in a value.
+login modules, but not a private key: an option may only contain an encrypted one. REDACTED is the recommended value of
+spark.sql.redaction.options.regex, with which redaction does not depend on words in a value.
 """
 
 import socket
@@ -41,7 +41,7 @@ SECURITY_OPTIONS: Final = (
     "kafka.sasl.jaas.config",
     "kafka.sasl.oauthbearer.token.endpoint.url",
 )
-"""Those that have an effect."""
+"""The options that have an effect."""
 
 _JAVA_CLASS: Final = "it names Java classes, but this client is not written in Java"
 _LOG_IN: Final = "user and password are part of kafka.sasl.jaas.config"
@@ -72,10 +72,10 @@ REFUSED: Final = {
     "sasl.kerberos.ticket.renew.jitter": _KERBEROS,
     "sasl.kerberos.ticket.renew.window.factor": _KERBEROS,
 }
-"""Settings of Java's clients, and some of librdkafka, that have none, and why."""
+"""Settings of Java's clients, and some of librdkafka, that are rejected, with the reasons."""
 
 REDACTED: Final = r"(?i)url|jaas|keystore[.]key|password|certificate|user[.]info|token|secret"
-"""Of Spark's own default for options, `(?i)url`, and of ours."""
+"""The names of options to redact: `(?i)url`, which is Spark's own default for options, and ours."""
 
 _PREFIXES: Final = ("security.", "ssl.", "sasl.")
 _KEY: Final = "ssl.keystore.key"
@@ -91,16 +91,16 @@ class InvalidOption(KasparError):
 
 @dataclass(frozen=True, slots=True)
 class SecurityOptions:
-    """Without properties, connections are PLAINTEXT."""
+    """How connections are protected: PLAINTEXT if there are no properties."""
 
     protocol: str = "PLAINTEXT"
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """As Java's clients name them, sorted. They hold secrets."""
+    """The properties with the names of Java's clients, sorted. They contain secrets."""
 
     @staticmethod
     def of(settings: Mapping[str, str]) -> "SecurityOptions":
-        """From Kafka's settings without their prefix. Raises InvalidOption. Reads no file: those of the tasks are on
-        other machines.
+        """Check Kafka's settings, without their prefix. Raises InvalidOption. Reads no files, because those of the
+        tasks are on other machines.
         """
         given = {name: value for name, value in settings.items() if name.startswith(_PREFIXES) or name in REFUSED}
         for name in given:
@@ -118,10 +118,10 @@ class SecurityOptions:
         return SecurityOptions(protocol, tuple(sorted(given.items())))
 
     def load(self) -> "ClientSecurity | None":
-        """What a client needs, from the files of this machine. Raises InvalidOption."""
+        """The security settings of a client, from the files of this machine. Raises InvalidOption."""
         if not self.properties:
             return None
-        from kaspar.security.client import client_security  # connections in the clear do without
+        from kaspar.security.client import client_security  # not needed for unencrypted connections
 
         try:
             return client_security(dict(self.properties))
@@ -132,7 +132,7 @@ class SecurityOptions:
 
 
 def refuse_readable_key(key: str) -> None:
-    """`key` is the option for a private key in PEM, empty if it is not given."""
+    """Raises InvalidOption if a private key in PEM is not encrypted. `key` is empty if the option is not given."""
     if key and "ENCRYPTED" not in key:
         raise InvalidOption(
             f"Option '{PREFIX}{_KEY}' holds a private key that is not encrypted, and Spark would show it in query "
@@ -151,7 +151,7 @@ def _refuse_without_effect(name: str) -> None:
 
 
 def _refuse_if_unused(name: str, protocol: str) -> None:
-    """An option that the protocol makes no use of: most likely the protocol was forgotten."""
+    """Refuse an option that the protocol does not use: most likely the protocol was forgotten."""
     kind = name.partition(".")[0].upper()
     if kind in ("SSL", "SASL") and kind not in protocol.split("_"):
         those = " or ".join(each for each in _PROTOCOLS if kind in each.split("_"))

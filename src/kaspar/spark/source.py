@@ -1,8 +1,8 @@
-"""The data source "kaspar": what Spark calls on it.
+"""The data source "kaspar": the methods that Spark calls.
 
-Spark creates this object in one Python process, pickles it, and calls each method in another. So it holds the options,
-and nothing that is open. Each method imports what it needs: a process that only reads loads nothing
-of writing.
+Spark creates this object in one Python process, pickles it, and calls each method in another. So it has only the
+options, and no open resources. Each method imports what it needs: a process that only reads does not load the code for
+writing.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ class KasparDataSource(DataSource):
 
         super().__init__(options)
         self._read: ReadOptions | None = None
-        # Here, before there is a plan that would show it. All other options are read later.
+        # Checked here, before there is a plan that would show the key. All other options are read later.
         for name, value in options.items():
             if name.lower().endswith("ssl.keystore.key"):  # of brokers, or of the schema registry
                 refuse_readable_key(value)
@@ -59,8 +59,8 @@ class KasparDataSource(DataSource):
         return KasparStreamReader(self._read_options(), schema)
 
     def _read_options(self) -> "ReadOptions":
-        """Parsed once: Spark pickles this object after it has asked for the schema. So a schema that comes from the
-        registry is the same for the columns and for those who decode them."""
+        """The options, which are parsed once. Spark pickles this object after it has requested the schema, so a schema
+        from the registry is the same for the columns and for the tasks that decode them."""
         from kaspar.spark.reading.options import ReadOptions
 
         if self._read is None:

@@ -19,15 +19,15 @@ class BrokerRow:
     is_up: bool
     is_controller: bool
     leaders: int | None
-    """How many partitions it leads; None, as the other counts, until the monitor has seen it."""
+    """The number of partitions that it leads. Like the other counts, None until the monitor has seen it."""
     replicas: int | None
     in_sync_replicas: int | None
     rates: dict[str, float]
-    """The newest values of its metrics page, if there is one."""
+    """The newest values from its metrics page, if there is one."""
 
 
 def broker_rows(cluster: ClusterDescription, seen: ClusterSnapshot | None, rates: Rates | None) -> list[BrokerRow]:
-    """Without what the monitor has `seen`, and without `rates`, for a caller who may not see them."""
+    """A row for each broker. `seen` is the monitor's data; it and `rates` are None if the caller may not see them."""
     return [_row(node, cluster.controller_id, seen, rates) for node in cluster.nodes]
 
 

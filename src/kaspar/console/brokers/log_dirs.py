@@ -15,18 +15,18 @@ class PartitionSize:
     partition: int
     size: int
     offset_lag: int
-    """How far the replica is behind its leader's log."""
+    """The number of offsets by which the replica is behind its leader's log."""
     is_future: bool
-    """Whether it is being moved here from another directory."""
+    """Whether the replica is being moved here from another directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirView:
     path: str
     problem: str
-    """Empty if it is online."""
+    """Why the directory is offline; empty if it is online."""
     total_bytes: int | None
-    """Of its file system; None if the broker does not say."""
+    """The size of its file system; None if the broker does not report it."""
     usable_bytes: int | None
     replicas: int
     size: int
@@ -34,7 +34,7 @@ class LogDirView:
 
 
 def read_log_dirs(admin: Admin, broker_id: int) -> list[LogDirView]:
-    """Raises Refused."""
+    """The log directories of a broker. Raises Refused."""
     return [_view(each) for each in describe_log_dirs(admin, broker_id)]
 
 

@@ -10,7 +10,7 @@ from kaspar.console.problems import Conflict, NotThere, check_parts
 
 
 def delete_group(admin: Admin, group_id: str) -> None:
-    """With its committed offsets. Raises Refused, NotThere and Conflict."""
+    """Delete a group with its committed offsets. Raises Refused, NotThere and Conflict."""
     refused = delete_groups(admin, [group_id])[group_id]
     if refused is None:
         return
@@ -22,7 +22,8 @@ def delete_group(admin: Admin, group_id: str) -> None:
 
 
 def delete_offsets(admin: Admin, group_id: str, topic: str) -> int:
-    """What the group has committed for a topic; the number of partitions. Raises Refused, NotThere and Conflict."""
+    """Delete the offsets that a group has committed for a topic. Returns the number of partitions. Raises Refused,
+    NotThere and Conflict."""
     committed = accepted(list_group_offsets(admin, [group_id])[group_id])
     partitions = [where for where in committed if where.topic == topic]
     if not partitions:
@@ -35,7 +36,7 @@ def delete_offsets(admin: Admin, group_id: str, topic: str) -> int:
 
 
 def remove_member(admin: Admin, group_id: str, member_id: str) -> None:
-    """A member that still runs joins again. Raises Refused and NotThere."""
+    """Remove a member from its group. If it is still running, it joins again. Raises Refused, NotThere and Conflict."""
     group = find_group(admin, group_id)
     members = group.members if isinstance(group, GroupDescription) else ()
     member = next((each for each in members if each.member_id == member_id), None)

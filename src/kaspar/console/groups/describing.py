@@ -1,4 +1,4 @@
-"""One group: its members, and what it has committed for each partition.
+"""One group: its members, and the offsets that it has committed for each partition.
 
 Offsets are read on request, with the rights of the caller. Statuses and lag in seconds are those of the monitor's last
 round.
@@ -34,7 +34,7 @@ class MemberView:
     client_id: str
     host: str
     assignment: Mapping[str, tuple[int, ...]]
-    """Partitions by topic."""
+    """The assigned partitions of each topic."""
     target_assignment: Mapping[str, tuple[int, ...]] | None
     """None for a member of a classic group."""
     member_epoch: int | None
@@ -46,18 +46,18 @@ class PartitionView:
     topic: str
     partition: int
     committed_offset: int | None
-    """None for a partition that a member has, and for which nothing is committed."""
+    """None if nothing is committed for the partition, which is assigned to a member."""
     metadata: str
     end_offset: int | None
-    """The high watermark; None, as the stable offset, if no leader reports it."""
+    """The high watermark. Like the stable offset, None if no leader reports it."""
     stable_offset: int | None
     lag: int | None
     stable_lag: int | None
-    """What is left for a consumer that reads committed records only."""
+    """The lag of a consumer that reads committed records only."""
     lag_seconds: float | None
     status: str | None
     owner: str | None
-    """The client id of the member that has the partition."""
+    """The client id of the member to which the partition is assigned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class GroupView:
     state: str
     assignor: str
     coordinator: str
-    """`broker 1 (host:port)`; empty if it is not known."""
+    """`broker 1 (host:port)`; empty if the coordinator is not known."""
     group_epoch: int | None
     target_assignment_epoch: int | None
     members: tuple[MemberView, ...]
@@ -77,13 +77,13 @@ class GroupView:
     max_lag_seconds: float | None
     status: str | None
     is_active: bool
-    """Whether it has members, so that its offsets cannot be changed."""
+    """Whether the group has members, which means that its offsets cannot be changed."""
     remark: str = ""
-    """Why less is shown than of other groups."""
+    """Why less is shown than for other groups."""
 
 
 def describe_group(admin: Admin, group_id: str, lag: GroupLag | None) -> GroupView:
-    """Raises Refused, and NotThere."""
+    """Read the members and offsets of a group. Raises Refused and NotThere."""
     described = find_group(admin, group_id)
     committed = accepted(list_group_offsets(admin, [group_id])[group_id])
     if isinstance(described, GroupListing):
@@ -111,7 +111,7 @@ def describe_group(admin: Admin, group_id: str, lag: GroupLag | None) -> GroupVi
 
 
 def find_group(admin: Admin, group_id: str) -> GroupDescription | GroupListing:
-    """What is only listed is of another kind than consumers. Raises Refused, and NotThere."""
+    """The description of a consumer group, or the listing of a group of another type. Raises Refused and NotThere."""
     described = describe_consumer_groups(admin, [group_id])[group_id]
     if not isinstance(described, Refused):
         if not (described.is_simple and described.state == "Dead"):  # before Kafka 4.0, a group that does not exist
@@ -155,7 +155,7 @@ def partition_views(
     owners: Mapping[TopicPartition, GroupMember],
     lag: GroupLag | None,
 ) -> tuple[PartitionView, ...]:
-    """Of all partitions that are committed or owned, sorted."""
+    """All partitions that are committed or assigned, sorted."""
     partitions = sorted(committed.keys() | owners.keys())
     ends = _ends(admin, partitions, READ_UNCOMMITTED)
     stable = _ends(admin, partitions, READ_COMMITTED)
@@ -174,7 +174,7 @@ def partition_views(
 
 
 def _ends(admin: Admin, partitions: Collection[TopicPartition], isolation_level: int) -> dict[TopicPartition, int]:
-    """Of those that have a leader that the caller may ask."""
+    """The end offsets of the partitions that have a leader and that the caller may describe."""
     if not partitions:
         return {}
     found = list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.LATEST), isolation_level=isolation_level)

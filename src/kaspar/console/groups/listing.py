@@ -1,5 +1,5 @@
-"""The list of groups. All of them are listed with one request to each broker, and have their lag from the monitor; only
-those that are shown are described, for their members."""
+"""The list of groups. All groups are listed with one request to each broker, and get their lag from the monitor. Only
+the groups on the page are described, for the number of their members."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class SortKey(StrEnum):
 @dataclass(frozen=True, slots=True)
 class GroupQuery:
     search: str = ""
-    """A part of the name; upper and lower case are the same."""
+    """A part of the group id; case-insensitive."""
     state: str = ""
     type: str = ""
     status: str = ""
@@ -42,11 +42,11 @@ class GroupRow:
     protocol_type: str
     state: str
     total_lag: int | None
-    """None, as the other figures of the monitor, until a round of it has seen the group."""
+    """Like the other figures of the monitor, None until one of its rounds has seen the group."""
     max_lag_seconds: float | None
     status: str | None
     members: int | None = None
-    """None if the group is not one of consumers."""
+    """The number of members; None if it is not a consumer group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class GroupPage:
     matching: int
     total: int
     states: Mapping[str, int]
-    """How many of all groups are in each state, and of each type and status."""
+    """The number of groups in each state; the next two count them by type and status. All groups are counted."""
     types: Mapping[str, int]
     statuses: Mapping[str, int]
 
 
 def select(listed: Sequence[GroupListing], lags: Mapping[str, GroupLag], query: GroupQuery) -> GroupPage:
-    """The page that was asked for, without members."""
+    """The requested page, without the numbers of members."""
     rows = [_row(each, lags.get(each.group_id)) for each in listed]
     matching = sorted((row for row in rows if _matches(row, query)), key=lambda row: row.group_id)
     if query.sort is not SortKey.GROUP:
@@ -79,7 +79,7 @@ def select(listed: Sequence[GroupListing], lags: Mapping[str, GroupLag], query: 
 
 
 def with_members(admin: Admin, page: GroupPage) -> GroupPage:
-    """With the number of members of each group of the page."""
+    """The same page with the number of members of each group."""
     return replace(page, rows=tuple(_counted(page.rows, _members(admin, [row.group_id for row in page.rows]))))
 
 
@@ -125,4 +125,4 @@ _SORTED_BY: Final[Mapping[SortKey, Callable[[GroupRow], Any]]] = {
     SortKey.LAG: lambda row: _number(row.total_lag),
     SortKey.LAG_SECONDS: lambda row: _number(row.max_lag_seconds),
 }
-"""What is not known is the least."""
+"""The sort key of a row. Unknown values are the lowest."""

@@ -1,6 +1,6 @@
-"""Resets the offsets of a group: a preview of every move, and then exactly the moves that were shown.
+"""Resets the offsets of a group: previews every move, and then makes exactly the moves that were shown.
 
-Kafka has no conditional commit, so the moves are compared with the current state right before they are committed: they
+Kafka has no conditional commit, so the moves are compared with the current state right before they are committed. They
 are rejected if the group has become active, if a committed offset is no longer the one that was shown, or if a new
 offset is no longer in the log.
 """
@@ -27,11 +27,11 @@ class TargetKind(StrEnum):
     EARLIEST = "earliest"
     LATEST = "latest"
     TIME = "time"
-    """To the first record at or after a time, in milliseconds since 1970."""
+    """Move to the first record at or after a time, in milliseconds since 1970."""
     DURATION = "duration"
-    """To the first record of the last so many milliseconds."""
+    """Move to the first record of the last `value` milliseconds."""
     SHIFT = "shift"
-    """By so many records, back if it is negative."""
+    """Move by a number of records, backward if it is negative."""
     OFFSET = "offset"
 
 
@@ -45,7 +45,7 @@ class Target:
 class Scope:
     topic: str
     partitions: tuple[int, ...] | None = None
-    """All partitions of the topic if None."""
+    """None for all partitions of the topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Move:
     topic: str
     partition: int
     old: int | None
-    """None if nothing is committed."""
+    """The committed offset; None if there is none."""
     new: int
 
     @property
@@ -67,7 +67,7 @@ class PlannedMove:
     log_start_offset: int
     end_offset: int
     skipped: int
-    """At most so many records will not be read: offsets of a compacted topic, and of transactions, have gaps."""
+    """At most this many records will not be read: the offsets of compacted topics and transactions have gaps."""
     read_again: int
     remark: str = ""
 
@@ -79,16 +79,17 @@ class Preview:
     skipped: int
     read_again: int
     refusal: str | None
-    """Why the moves cannot be made now."""
+    """Why the moves cannot be made now; None if they can."""
 
 
 def preview(admin: Admin, group_id: str, target: Target, scopes: Sequence[Scope], *, now_ms: int) -> Preview:
-    """Without scopes, all partitions that the group has committed. Raises Refused, NotThere and Unacceptable."""
+    """The moves to this target. Without scopes, of all partitions that the group has committed. Raises Refused,
+    NotThere, Unacceptable and Conflict."""
     group = find_group(admin, group_id)
     lookups = ClusterLookups(admin, [group_id])
     committed = lookups.committed(group_id)
     leaders = _leaders(admin, {each.topic for each in scopes} or {where.topic for where in committed})
-    # Offsets of topics that were deleted may still be committed.
+    # Committed offsets may belong to deleted topics.
     partitions = _chosen(leaders, scopes) if scopes else sorted(where for where in committed if where in leaders)
     if not partitions:
         raise Unacceptable(f"The group {group_id} has no committed offsets: choose a topic.")
@@ -105,7 +106,7 @@ def preview(admin: Admin, group_id: str, target: Target, scopes: Sequence[Scope]
 
 
 def execute(admin: Admin, group_id: str, moves: Sequence[Move]) -> None:
-    """All moves, or none. Raises Refused, NotThere, Unacceptable and Conflict."""
+    """Make all of these moves, or none. Raises Refused, NotThere, Unacceptable and Conflict."""
     if not moves:
         raise Unacceptable("There are no offsets to reset.")
     if (refusal := why_not(find_group(admin, group_id))) is not None:
@@ -126,7 +127,7 @@ def execute(admin: Admin, group_id: str, moves: Sequence[Move]) -> None:
 
 
 def why_not(group: GroupDescription | GroupListing) -> str | None:
-    """Why the offsets of a group cannot be reset, in a sentence."""
+    """A sentence that says why the offsets of a group cannot be reset; None if they can."""
     if group.type in (GroupType.SHARE, GroupType.STREAMS):
         return f"{group.group_id} is a {group.type.lower()} group: its offsets cannot be reset here."
     if not is_active(group):
@@ -138,7 +139,7 @@ def why_not(group: GroupDescription | GroupListing) -> str | None:
 
 
 def targets_of(lookup: OffsetLookup, partitions: Collection[TopicPartition], target: Target, now_ms: int) -> Targets:
-    """Raises Unacceptable."""
+    """The new offsets of the partitions. Raises Unacceptable."""
     match target.kind:
         case TargetKind.EARLIEST:
             return Targets(lookup.earliest(partitions))
@@ -160,7 +161,7 @@ def targets_of(lookup: OffsetLookup, partitions: Collection[TopicPartition], tar
 
 
 def planned(lookup: OffsetLookup, partitions: Collection[TopicPartition], targets: Targets) -> tuple[PlannedMove, ...]:
-    """With what each move means for those who read. In the order of the partitions."""
+    """The moves, sorted by partition, with the number of records that consumers will skip or read again."""
     starts, ends, committed = lookup.earliest(partitions), lookup.latest(partitions), lookup.committed()
     moves = []
     for where in sorted(partitions):
@@ -179,7 +180,7 @@ def planned(lookup: OffsetLookup, partitions: Collection[TopicPartition], target
 
 
 def check_moves(lookup: OffsetLookup, moves: Sequence[Move]) -> None:
-    """Raises Conflict if they do not fit what is committed now, or the log."""
+    """Raises Conflict if the moves do not match the committed offsets or the log any more."""
     committed = lookup.committed()
     if changed := [each for each in moves if committed.get(each.where) != each.old]:
         names = some(each.where for each in changed)

@@ -17,8 +17,8 @@ from kaspar.web.asgi import App, Receive, Scope, Send
 
 
 class _Rest(Convertor[str]):
-    """The rest of a path: a name with any characters. Starlette's `path` ends at a line break, and would take
-    `billing%0A` for `billing`."""
+    """The rest of a path: a name with any characters. Starlette's `path` ends at a line break, and would read
+    `billing%0A` as `billing`."""
 
     regex = "(?s:.*)"
 
@@ -49,13 +49,13 @@ async def _respond(endpoint: Endpoint, context: ConsoleContext, request: Request
 
 
 class _Application:
-    """Finds the endpoint of a request. Bugs of endpoints pass through it: the web server reports them."""
+    """Routes a request to its endpoint. Bugs of endpoints pass through it: the web server reports their exceptions."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = self  # the router raises what it does not find
+        scope["app"] = self  # makes the router raise HTTPException if it finds no route
         try:
             await self._router(scope, receive, send)
         except CallFailed as failure:

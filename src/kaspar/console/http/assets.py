@@ -1,7 +1,7 @@
 """The files of the page, kept in memory.
 
-All but the first are served below a path that has a digest of all of them, so browsers may keep them for ever, and a
-new version of the console is a new path. They refer to each other relatively.
+All but the first are served below a path that contains a digest of all of them. So browsers may cache them for ever,
+and a new version of the console has a new path. They refer to each other by relative paths.
 """
 
 import gzip
@@ -27,7 +27,7 @@ _PRELOADED: Final = ("js/", "vendor/")
 _SERVED: Final = frozenset({".css", ".html", ".js", ".svg"})
 _TYPES: Final = {".js": "text/javascript", ".svg": "image/svg+xml"}
 _SMALL: Final = 500
-"""Bytes that are not worth compressing."""
+"""Files of at most this many bytes are not compressed."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Asset:
 
 class Assets:
     def __init__(self, contents: Mapping[str, bytes]) -> None:
-        """By their paths."""
+        """`contents` has the files by their paths."""
         digest = hashlib.sha256()
         for path in sorted(contents):
             digest.update(f"{path}\0{len(contents[path])}\0".encode() + contents[path])
@@ -73,7 +73,7 @@ class Assets:
         return cls(dict(_contents(files("kaspar.console") / "assets", "")))
 
     def find(self, path: str) -> Asset:
-        """By the path of a URL. Raises CallFailed (404)."""
+        """The file at the path of a URL. Raises CallFailed (404)."""
         asset = self._others.get(path.removeprefix(f"{self.base}/"))
         if asset is None:
             raise CallFailed(404, f"Not found: {path}.")
@@ -91,7 +91,7 @@ def _contents(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
 
 
 def _first(contents: Mapping[str, bytes], base: str) -> bytes:
-    """With links to what the page needs at once, so that browsers need not find it by and by."""
+    """The first file, with links that preload the modules which the page needs at once, not one by one."""
     needed = sorted(path for path in contents if path.startswith(_PRELOADED) and path.endswith(".js"))
     links = "\n    ".join(f'<link rel="modulepreload" href="{base}/{path}">' for path in needed)
     return contents[_FIRST].decode().replace(_LINKS, links).replace(_BASE, base).encode()

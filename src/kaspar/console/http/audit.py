@@ -14,12 +14,11 @@ LOGGER = "kaspar.console.audit"
 log = get_log(LOGGER)
 
 _ROTATION: Final = Rotation(period_s=0)
-"""By size alone: with a new file each day, lines would be deleted after ten days."""
+"""Rotate by size alone: with a new file each day, lines would be deleted after ten days."""
 
 
 def write_to(file: str) -> None:
-    """Send the lines to this file in place of the service's log. Its level does not leave them out. Raises
-    KasparError."""
+    """Write the lines to this file, or to the service's log if it is empty, whatever its level. Raises KasparError."""
     logging.getLogger(LOGGER).setLevel(logging.INFO)
     if file:
         configure_apart([LOGGER], Path(file), rotation=_ROTATION)
@@ -29,11 +28,11 @@ class Outcome(StrEnum):
     DONE = "done"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-    """The change may have been made: no response came, or the service was stopped before."""
+    """The change may have been made: there was no response, or the service was stopped before it."""
 
 
 def record(scope: Scope, action: str, resource: str, outcome: Outcome, *, detail: str = "", reason: str = "") -> None:
-    """`reason` is the sentence by which a change was refused, or that says why its outcome is not known."""
+    """Write one line. `reason` is the sentence that says why a change was refused, or why its outcome is not known."""
     client = scope.get("client")
     values = {
         "caller": caller_of(scope).name or "anonymous",

@@ -1,4 +1,4 @@
-"""How the resources of the API are declared, and what their handlers get.
+"""Declarations of the API's resources, and the `Call` that their handlers get.
 
     @reads("/api/topics/{topic}")
     async def topic(call: Call) -> TopicView:
@@ -8,8 +8,8 @@
     async def remove_topic(call: Call) -> None:
         await call.ask(partial(delete_topic, name=call.path["topic"]))
 
-What a handler returns is sent as JSON. What it raises becomes a status and a sentence (`errors`). Every change is in
-the audit log, whether it was made or refused, or may have been made.
+The result of a handler is sent as JSON. Its exception becomes a status and a sentence (`errors`). Every change is
+recorded in the audit log, whether it was made or refused, or its outcome is unknown.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from kaspar.console.problems import Unacceptable
 from kaspar.web.identity import caller_of
 
 MOST_ROWS: Final = 500
-"""Of a list, in one response."""
+"""The maximum number of rows of a list in one response."""
 _MAX_INT: Final = (1 << 31) - 1
 _NO_STORE: Final = {"cache-control": "no-store"}
 
@@ -56,10 +56,10 @@ class Call:
         self.identity: Identity = identity_of(self.caller, propagate=context.propagates)
         self.notes: list[str] = []
 
-    # --- what was asked -----------------------------------------------------------------------------------------------
+    # --- the request --------------------------------------------------------------------------------------------------
 
     def text(self, name: str, default: str = "") -> str:
-        """A parameter of the query."""
+        """A parameter of the query string."""
         return self.request.query_params.get(name, default)
 
     def texts(self, name: str) -> list[str]:
@@ -73,7 +73,7 @@ class Call:
         return parse_number(name, self.text(name, str(default)), least, most)
 
     def limit(self) -> int:
-        """How many rows of a list are wanted. Raises Unacceptable."""
+        """The requested number of rows of a list. Raises Unacceptable."""
         return self.number("limit", 50, least=1, most=MOST_ROWS)
 
     def path_number(self, name: str) -> int:
@@ -89,25 +89,25 @@ class Call:
             raise Unacceptable(f"{name} must be one of {', '.join(kind)}.") from None
 
     async def body(self, kind: type[_Body]) -> _Body:
-        """JSON, as a value of this type: a dataclass or a msgspec.Struct. Raises Unacceptable."""
+        """The JSON body as a value of this type: a dataclass or a msgspec.Struct. Raises Unacceptable."""
         try:
             return msgspec.json.decode(await self.request.body(), type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise Unacceptable(f"Invalid request: {problem}.") from None
 
-    # --- whom to ask --------------------------------------------------------------------------------------------------
+    # --- calls to the cluster -----------------------------------------------------------------------------------------
 
     async def ask(self, function: Callable[[Admin], _Result]) -> _Result:
-        """What the function returns, which is called in a thread with a session of the caller's identity."""
+        """Call the function in a thread, with a session of the caller's identity, and return its result."""
         return await self.context.sessions.call(self.identity, function)
 
     async def shared(self, what: Hashable, function: Callable[[Admin], _Result]) -> _Result:
-        """As `ask`, shared for about a second with other callers of this identity who want the same. The result must
-        not be changed."""
+        """Like `ask`, but the result is shared for about a second with other callers of this identity that request the
+        same. It must not be modified."""
         return await self.context.reads.get((self.identity, what), lambda: self.ask(function))
 
     async def visible_groups(self) -> frozenset[str] | None:
-        """Those that the caller may describe, to filter what the monitor has seen; None if that is everything."""
+        """The groups that the caller may describe, to filter the monitor's data; None for all groups."""
         if not self.context.propagates:
             return None
         return await self.shared(
@@ -115,12 +115,12 @@ class Call:
         )
 
     def note(self, detail: str) -> None:
-        """For the audit log: what is changed, beside the resource."""
+        """Add a detail of the change to its line in the audit log, beside the resource."""
         self.notes.append(detail)
 
     @property
     def who(self) -> str:
-        """Whom brokers know, at the start of a sentence."""
+        """The user that brokers see, as the start of a sentence."""
         if self.identity == SERVICE:
             return "The console's own user"
         return f"The user {self.identity.name or 'of this token'}"
@@ -135,7 +135,7 @@ def parse_number(name: str, text: str, least: int = 0, most: int = _MAX_INT) -> 
 
 
 Handler = Callable[[Call], Awaitable[Any]]
-"""Returns what is sent as JSON, None for an empty response, or a whole Response."""
+"""Returns a value that is sent as JSON, None for an empty response, or a whole Response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,9 @@ class Endpoint:
     path: str
     handler: Handler
     action: str = ""
-    """What the audit log calls the change; empty for a read."""
+    """The name of the change in the audit log; empty for a read."""
     resource: str = ""
-    """With parameters of the path: `topic {topic}`."""
+    """The name of the resource in the audit log, with parameters of the path: `topic {topic}`."""
 
     async def respond(self, context: ConsoleContext, request: Request) -> Response:
         call: Call | None = None
@@ -154,7 +154,7 @@ class Endpoint:
             call = Call(context, request)
             result = await self._run(call)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client has disconnected
         except Exception as problem:
             explain = failure_of_change if self.action else failure_of
             failure = explain(problem, "This caller" if call is None else call.who)
@@ -175,7 +175,7 @@ class Endpoint:
             if call.context.config.settings.kaspar_console_read_only:
                 raise CallFailed(403, "The console is read-only: kaspar.console.read.only is true.")
             return await self.handler(call)
-        except asyncio.CancelledError:  # the service stops; what was sent to a broker may be done all the same
+        except asyncio.CancelledError:  # the service stops, but what was sent to a broker may still be done
             outcome = Outcome.UNKNOWN
             raise
         except Exception as problem:
@@ -199,17 +199,17 @@ def reads(path: str) -> Callable[[Handler], Endpoint]:
 
 
 def changes(method: str, path: str, *, action: str, resource: str) -> Callable[[Handler], Endpoint]:
-    """`action` and `resource` are for the audit log."""
+    """Declare a change. `action` and `resource` are for the audit log."""
     return lambda handler: Endpoint(method, path, handler, action, resource)
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Something that pages can watch (`resources.events`): they get it when it has changed."""
+    """A value that pages can watch (`resources.events`): it is sent to them when it has changed."""
 
     name: str
     read: Callable[[Call, str], Awaitable[Any]]
-    """The argument is what the page names behind a colon: `group:billing`."""
+    """The second argument is the text after the colon in the page's request: `group:billing`."""
 
 
 def watched(name: str) -> Callable[[Callable[[Call, str], Awaitable[Any]]], Channel]:

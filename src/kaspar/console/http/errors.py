@@ -54,16 +54,16 @@ _UNDECIDED: Final = frozenset(
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     }
 )
-"""With which a broker, or the client in place of one that has not responded, does not say that nothing was done."""
+"""Errors of a broker, or of the client if there was no response, after which the change may have been made."""
 _UNREACHABLE: Final = "No broker can be reached"
 _MAY_BE_MADE: Final = "The change may have been made all the same."
 
 
 class CallFailed(KasparError):
-    """A call that ends with an error. Its text is the sentence."""
+    """A call that ends with an error. Its text is the sentence for the user."""
 
     def __init__(self, status: int, message: str, code: str = "", *, is_refusal: bool = True) -> None:
-        """Not a refusal if what was asked for may have been done all the same."""
+        """`is_refusal` is false if the change may have been made all the same."""
         super().__init__(message)
         self.status = status
         self.is_refusal = is_refusal
@@ -74,7 +74,7 @@ class CallFailed(KasparError):
 
 
 def failure_of(problem: Exception, caller: str) -> CallFailed | None:
-    """None for a bug. `caller` is whom the broker knows: "The user alice"."""
+    """The response for an exception; None for a bug. `caller` is the user that the broker sees: "The user alice"."""
     match problem:
         case CallFailed():
             return problem
@@ -90,7 +90,7 @@ def failure_of(problem: Exception, caller: str) -> CallFailed | None:
 
 
 def failure_of_change(problem: Exception, caller: str) -> CallFailed | None:
-    """As `failure_of`; where the change may have been made, the sentence says so."""
+    """Like `failure_of`, but the sentence says so if the change may have been made."""
     failure = failure_of(problem, caller)
     if failure is None or is_refusal(problem) or isinstance(problem, PartlyRefused | Unfinished):
         return failure
@@ -98,8 +98,8 @@ def failure_of_change(problem: Exception, caller: str) -> CallFailed | None:
 
 
 def is_refusal(problem: Exception) -> bool:
-    """Whether it says that what was asked for was not done. Otherwise it may have been done: the request was sent, and
-    there was no response, or none that could be understood."""
+    """Whether the exception means that the change was not made. Otherwise it may have been made: the request was sent,
+    and there was no response, or none that could be understood."""
     match problem:
         case CallFailed():
             return problem.is_refusal
@@ -124,7 +124,7 @@ def _refusal(refused: Refused, caller: str) -> CallFailed:
 
 
 def refusal_text(refused: Refused) -> str:
-    """A response without a message leaves it to the client to have one."""
+    """The message of the error. If the response has only a code, it is the client's default message for that code."""
     if refused.message and refused.message != refused.code.name:
         return refused.message
     return DEFAULT_MESSAGES.get(refused.code, refused.code.name)
@@ -135,5 +135,5 @@ def error_content(message: str, code: str) -> bytes:
 
 
 def error_form(status: int, message: str) -> ErrorBody:
-    """For errors outside of the application (kaspar.web.errors)."""
+    """The body of an error outside of the application (kaspar.web.errors)."""
     return ErrorBody("application/json", error_content(message, HTTPStatus(status).phrase))

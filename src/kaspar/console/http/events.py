@@ -1,7 +1,7 @@
-"""Server-sent events: a response that stays open while its page is.
+"""Server-sent events: a response that stays open as long as its page.
 
-A page that reads slowly holds up its own stream only, and then gets the newest state, not what it has missed: events
-are created when there is room for them.
+A page that reads slowly delays only its own stream. It then gets the newest state, not what it has missed, because
+events are created when there is room for them.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from starlette.responses import Response
 from kaspar.web.asgi import Receive, Scope, Send
 
 HEARTBEAT_S: Final = 10.0
-"""The page takes a stream for lost that is silent for longer than a few of these."""
+"""The interval of heartbeats. The page considers a stream lost if it is silent for longer than a few of these."""
 RETRY_MS: Final = 2_000
 _HEARTBEAT: Final = b"event: beat\ndata: 1\n\n"
-"""An event and not a comment, so that the page can see it."""
+"""An event and not a comment, because scripts of the page cannot see comments."""
 
 
 class Event(NamedTuple):
     name: str
     data: Any
-    """Sent as JSON."""
+    """A value that is sent as JSON."""
     id: str = ""
 
 
@@ -34,12 +34,12 @@ def encode_event(event: Event) -> bytes:
 
 
 class EventStream(Response):
-    """Sends the events, and heartbeats in between, until they end or the page goes away; then it closes them."""
+    """Sends the events, with heartbeats in between, until they end or the page disconnects; then it closes them."""
 
     @classmethod
     async def opened(cls, source: contextlib.AbstractAsyncContextManager[AsyncIterator[Event]]) -> Self:
-        """A stream of what the context yields. It is entered now, so what it refuses is a response with its own status,
-        and exited when the stream has ended."""
+        """A stream of the events that the context yields. The context is entered now, so that an exception becomes a
+        response with its own status, and exited when the stream has ended."""
         async with contextlib.AsyncExitStack() as context:
             stream = cls(await context.enter_async_context(source))
             stream._context = context.pop_all()
@@ -69,7 +69,7 @@ class EventStream(Response):
                 task.cancel()
             await asyncio.wait((sending, leaving))
         if not sending.cancelled():
-            sending.result()  # a bug in the events
+            sending.result()  # raises if the events had a bug
             await send({"type": "http.response.body", "body": b""})
 
     async def _send(self, send: Send) -> None:
@@ -80,7 +80,7 @@ class EventStream(Response):
 
 
 async def _beating(events: AsyncIterator[Event], heartbeat_s: float) -> AsyncGenerator[bytes, None]:
-    """The events as bytes, with a heartbeat whenever none has come for so long."""
+    """The events as bytes, with a heartbeat whenever there was no event for this interval."""
     following: asyncio.Future[Event] | None = None
     try:
         while True:

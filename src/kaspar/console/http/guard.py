@@ -1,9 +1,9 @@
-"""What every request passes before a resource sees it, and the headers that every response gets.
+"""The checks that every request passes before a resource sees it, and the headers that every response gets.
 
 - The host of the request must be one of the console's. A page of another site cannot read the console through its own
   name that resolves to the console's address (DNS rebinding).
-- A request of another site's page gets nothing of the API. A change also needs a header that only scripts of the
-  console's own page can send, so that neither links nor forms of other sites change anything (CSRF).
+- API requests from pages of other sites are rejected. A change also needs a header that only scripts of the console's
+  own page can send, so that neither links nor forms of other sites change anything (CSRF).
 - The content security policy lets the page run its own files only, whatever a record contains.
 """
 
@@ -34,10 +34,10 @@ _HEADERS: Final = [
 
 
 class Guard:
-    """An ASGI application in front of the console's own."""
+    """An ASGI application in front of the console's application."""
 
     def __init__(self, app: App, hosts: AllowedHosts, origins: Sequence[str] = ()) -> None:
-        """`origins` are those of the page behind a proxy, besides the one that the request itself is for."""
+        """`origins` are the page's origins behind a proxy, besides that of the request itself."""
         self._app = app
         self._hosts = hosts
         self._origins = frozenset(each.lower() for each in origins)
@@ -56,7 +56,7 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     def check(self, scope: Scope) -> None:
-        """Raises CallFailed."""
+        """Raises CallFailed if the request is not allowed."""
         host = header(scope, b"host")
         if not self._hosts.allow(host):
             shown = (host or b"").decode("ascii", "replace")
@@ -65,14 +65,14 @@ class Guard:
             )
         reads = scope["method"] in _READING
         if reads and not scope["path"].startswith("/api/"):
-            return  # the page itself, to which others may have links
+            return  # the page itself, to which other sites may link
         if header(scope, b"sec-fetch-site") not in (None, *_OWN_SITES) or not self._is_own_origin(scope, host):
             raise CallFailed(403, "Requests from other sites are not allowed.")
         if not reads and header(scope, CHANGE_HEADER) is None:
             raise CallFailed(403, "Changes require the header X-Kaspar-Console: 1.")
 
     def _is_own_origin(self, scope: Scope, host: bytes | None) -> bool:
-        """Browsers send the origin with changes and with requests of other sites."""
+        """Whether the origin, which browsers send with changes and with requests from other sites, is the console's."""
         origin = header(scope, b"origin")
         if origin is None:
             return True

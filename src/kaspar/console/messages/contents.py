@@ -1,6 +1,6 @@
 """Decodes the bytes of a key, a value or a header: with a schema of the registry, as JSON, as text, or in hexadecimal.
 
-Nothing fails: bytes that cannot be decoded are shown in another form, with the reason.
+This never fails: bytes that cannot be decoded are shown in another form, with the reason.
 """
 
 import json
@@ -22,7 +22,7 @@ from kaspar.serialization.wire_format import KEY_HEADER, VALUE_HEADER, Headers, 
 
 _SAMPLE: Final = 2000
 _MOST_UNREADABLE: Final = 0.1
-"""The part of a text that may be broken UTF-8 or control characters before it counts as binary."""
+"""The maximum part of a text that may be broken UTF-8 or control characters; above it, the bytes count as binary."""
 _UNREADABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 _MAGIC_BYTES: Final = (0, 1)
 _SMALLEST_FRAME: Final = 5
@@ -31,7 +31,7 @@ _json: Final = msgspec.json.Decoder()
 
 
 class Format(StrEnum):
-    """How bytes are to be read; AUTO finds out."""
+    """The requested format of bytes; AUTO detects it."""
 
     AUTO = "auto"
     SCHEMA = "schema"
@@ -42,7 +42,7 @@ class Format(StrEnum):
 
 
 class Kind(Enum):
-    """As what they were read."""
+    """The format in which bytes were decoded."""
 
     NULL = "null"
     AVRO = "avro"
@@ -74,11 +74,11 @@ class SchemaName:
 class Content:
     kind: Kind
     value: Any
-    """As filters see it: JSON, or a text."""
+    """The value for filters: JSON, or a text."""
     text: str
     schema: SchemaName | None = None
     problem: str | None = None
-    """Why it is not shown in a better form."""
+    """Why the bytes could not be decoded in the expected form."""
 
 
 class SchemaReader(Protocol):
@@ -96,7 +96,7 @@ def content_of(
     schemas: SchemaReader | None = None,
     names_subject: bool = False,
 ) -> Content:
-    """`names_subject`: whether the registry is asked which subject has the schema."""
+    """Decode these bytes. `names_subject`: whether the registry is asked for a subject that has the schema."""
     if data is None:
         return Content(Kind.NULL, None, "")
     match wanted:
@@ -117,7 +117,7 @@ def content_of(
 
 
 def internal_content(data: Mapping[str, Any] | None) -> Content:
-    """Of a decoded record of Kafka's own topics."""
+    """The content of a decoded record of Kafka's own topics."""
     if data is None:
         return Content(Kind.NULL, None, "")
     return Content(Kind.INTERNAL, data, _dumped(data))
@@ -151,7 +151,7 @@ def _by_schema(
 
 
 def _named(data: bytes, headers: tuple[Header, ...], is_key: bool) -> SchemaName | None:
-    """The schema that could not be used."""
+    """The schema in the frame or headers of a record that could not be decoded, if it has an id."""
     try:
         key = read_frame(data, headers, is_key=is_key).schema
     except UnreadableBytes:
@@ -163,7 +163,7 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-# --- without ----------------------------------------------------------------------------------------------------------
+# --- without a schema -------------------------------------------------------------------------------------------------
 
 
 def _plain(data: bytes, *, problem: str | None = None, schema: SchemaName | None = None) -> Content:
@@ -177,7 +177,7 @@ def _plain(data: bytes, *, problem: str | None = None, schema: SchemaName | None
 
 
 def _as_json(data: bytes) -> Content | str:
-    """Or why it is not."""
+    """The content, or why the bytes are not JSON."""
     try:
         text = data.decode()
         return Content(Kind.JSON, _json.decode(data), text)
@@ -221,7 +221,7 @@ def _hex(data: bytes) -> Content:
 
 
 def internal_contents(topic: str, key: bytes | None, value: bytes | None) -> tuple[Content, Content] | None:
-    """The key and value of a record of Kafka's own topics; None if it is not one, or of a type that is not known."""
+    """The key and value of a record of Kafka's own topics; None for records of other topics and of unknown types."""
     if key is None or topic not in ("__consumer_offsets", "__transaction_state"):
         return None
     from kaspar.tools.internal_records import decode_group_record, decode_transaction_record

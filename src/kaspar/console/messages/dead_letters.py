@@ -1,8 +1,8 @@
 """Dead letters: records that a program could not use, written unchanged to another topic, with headers that say why.
 
 Two kinds of headers are known: those of Kafka Connect (KIP-298), which Kaspar's Spark source writes too, with one more
-for the record's timestamp; and those of Kafka Streams (KIP-1034), which Kaspar's streams write. To replay a letter is
-to write the original record again: the same key, value and headers, without those of the letter.
+for the record's timestamp; and those of Kafka Streams (KIP-1034), which Kaspar's streams write. Replaying a dead letter
+means writing the original record again: the same key, value and headers, without those of the dead letter.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _MAX_INT64: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a letter comes from, and why. A number that the letter does not tell is None."""
+    """The record from which a dead letter was created, and why. A number that is not in the headers is None."""
 
     topic: str
     partition: int | None
@@ -29,13 +29,13 @@ class Origin:
     timestamp: int | None
     reason: str
     stage: str
-    """What failed: a converter, a class, a connector."""
+    """The part that failed: a converter, a class, a connector."""
     details: str = ""
     """The stack trace."""
 
 
 def origin_of(headers: tuple[Header, ...]) -> Origin | None:
-    """None if the record is no dead letter."""
+    """The origin in the headers of a dead letter; None for any other record."""
     texts = {name: (value or b"").decode(errors="replace") for name, value in headers if name.startswith(PREFIXES)}
     for prefix in (CONNECT, STREAMS):
         if topic := texts.get(f"{prefix}topic"):
@@ -48,8 +48,8 @@ def original_headers(headers: tuple[Header, ...]) -> tuple[Header, ...]:
 
 
 def original_record(letter: Record, *, now_ms: int, keep_timestamp: bool) -> Record:
-    """What to write to the letter's topic of origin. `keep_timestamp`: with the time of the original record, if the
-    letter has it."""
+    """The record to write to the dead letter's topic of origin. `keep_timestamp`: with the time of the original record,
+    if the dead letter contains it."""
     origin = origin_of(letter.headers)
     timestamp = now_ms
     if keep_timestamp and origin is not None and origin.timestamp is not None:
@@ -73,6 +73,6 @@ def _origin(topic: str, prefix: str, texts: Mapping[str, str]) -> Origin:
 
 
 def _number(text: str) -> int | None:
-    """Headers may say anything: a number is one that a record could have."""
+    """The number in a header, which may contain anything; None for a text that cannot be a number of a record."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= 19
     return number if is_number and (number := int(text)) <= _MAX_INT64 else None

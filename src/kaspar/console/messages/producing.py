@@ -1,4 +1,4 @@
-"""Produces one record that a person has written at the page: its key, value and headers as text, JSON, hexadecimal, a
+"""Produces one record that a person has entered on the page: its key, value and headers as text, JSON, hexadecimal, a
 number, or by a schema of the registry.
 """
 
@@ -26,7 +26,7 @@ class Part(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     format: str = "null"
     data: str = ""
     subject: str | None = None
-    """For the format `schema`: its latest version, unless an id is given."""
+    """The subject for the format `schema`: its latest version is used, unless an id is given."""
     schema_id: int | None = None
     message: str | None = None
     """The full name of a Protobuf message that is not the first of its schema."""
@@ -52,7 +52,7 @@ class Encoding:
     registry: CallersRegistry | None
 
     def bytes_of(self, part: Part, what: str) -> bytes | None:
-        """Raises Unacceptable with a sentence that names the part."""
+        """The bytes of a part; None for null. Raises Unacceptable with a sentence that names the part."""
         match part.format:
             case "null":
                 return None
@@ -71,7 +71,7 @@ class Encoding:
     def _by_schema(self, part: Part, what: str) -> bytes:
         if self.registry is None:
             raise Unacceptable("No schema registry is configured: set schema.registry.url.")
-        _json_value(part.data, what)  # reports invalid JSON as such
+        _json_value(part.data, what)  # so that the error says that the JSON is invalid
         client = self.registry.client
         if part.schema_id is None and not part.subject:
             raise Unacceptable(f"{what} needs a subject or a schema id.")
@@ -85,7 +85,7 @@ class Encoding:
 
 
 def produce(client: Client, topic: str, new: NewRecord, registry: CallersRegistry | None) -> Written:
-    """Blocks. Raises Unacceptable, NotThere and Refused."""
+    """Write a record. Blocks. Raises Unacceptable, NotThere and Refused."""
     if len(new.headers) > _MAX_HEADERS:
         raise Unacceptable(f"A record can have at most {_MAX_HEADERS} headers here.")
     if new.timestamp is not None and not 0 <= new.timestamp <= _MAX_TIMESTAMP:
@@ -120,7 +120,7 @@ def _from_hex(text: str, what: str) -> bytes:
 
 
 def _from_number(text: str, what: str) -> bytes:
-    """Eight bytes, as Java's LongSerializer writes it."""
+    """A number as eight bytes, like Java's LongSerializer."""
     try:
         return struct.pack(">q", int(text))
     except (ValueError, struct.error):

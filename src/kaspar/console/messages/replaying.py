@@ -1,8 +1,8 @@
-"""Replays records: writes them again, byte for byte, to their own topic, to another, or, of dead letters, to the topic
+"""Replays records: writes them again, byte for byte, to their own topic, to another or, for dead letters, to the topic
 of their origin.
 
-Many letters are replayed in steps. A step reads between two cursors, so that it never meets what it has written, and
-says how far it got; if a write fails, that is the first record that was not written.
+Many dead letters are replayed in steps. A step reads between two cursors, so that it never reads what it has written,
+and reports the cursor that it has reached; if a write fails, that is before the first record that was not written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ _FAILURES: Final = (Refused, NotThere, Unacceptable, OSError)
 
 
 class Replay(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The body of a request that replays one record. Without a topic a dead letter goes to that of its origin, another
-    record to its own."""
+    """The body of a request that replays one record. Without a topic, a dead letter is written to the topic of its
+    origin, any other record to its own topic."""
 
     partition: int
     offset: int
@@ -51,14 +51,14 @@ class ReplayStep:
     replayed: int
     scanned: int
     position: Cursor
-    """Where the next step goes on."""
+    """Where the next step continues."""
     is_done: bool
     problem: str | None = None
-    """Why it stopped at the position."""
+    """Why the step stopped at this position."""
 
 
 def read_one(client: Client, topic: str, partition: int, offset: int) -> StoredRecord:
-    """Raises NotThere and Refused."""
+    """The record at this offset. Raises NotThere, Conflict and Refused."""
     query = Query(topic, AtOffset(offset), Direction.FORWARD, Budget(1), (partition,), with_markers=True)
     page = read_page(client, query)
     if problem := page.problems.get(partition):
@@ -71,7 +71,8 @@ def read_one(client: Client, topic: str, partition: int, offset: int) -> StoredR
 
 
 def replay_one(client: Client, topic: str, replay: Replay) -> tuple[str, Written]:
-    """The topic that it was written to, and where. Blocks. Raises Unacceptable, NotThere and Refused."""
+    """Replay one record. Returns the topic that it was written to, and its position there. Blocks. Raises Unacceptable,
+    NotThere, Conflict and Refused."""
     stored = read_one(client, topic, replay.partition, replay.offset)
     if stored.state in (State.MARKER, State.DAMAGED):
         raise Unacceptable(f"Offset {replay.offset} is not a record but a {stored.state.value} batch.")
@@ -88,7 +89,7 @@ def replay_one(client: Client, topic: str, replay: Replay) -> tuple[str, Written
 
 
 def letters_that(matches: Matches | None) -> Matches:
-    """Whether a record is a dead letter that is not of an aborted transaction, and matches."""
+    """A filter for dead letters that match and are not of an aborted transaction."""
 
     def is_letter(stored: StoredRecord) -> bool:
         return (
@@ -106,23 +107,23 @@ class LetterCount:
     scanned: int
     start: Cursor
     position: Cursor
-    """Where counting goes on."""
+    """Where counting continues."""
     until: Cursor
-    """The end of the topic when counting began: what comes later is not replayed."""
+    """The end of the topic when counting began: later records are not replayed."""
     is_done: bool
 
 
 def count_letters(
     client: Client, topic: str, start: Cursor | None, until: Cursor | None, matches: Matches | None
 ) -> LetterCount:
-    """One step, without a start from the oldest record on. Blocks. Raises NotThere and Refused."""
+    """Count in one step; without `start`, from the oldest record on. Blocks. Raises NotThere and Refused."""
     is_letter = letters_that(matches)
     found = 0
 
     def count(stored: StoredRecord) -> bool:
         nonlocal found
         found += is_letter(stored)
-        return False  # nothing is kept
+        return False  # keep no record
 
     query = Query(topic, start or End.OLDEST, Direction.FORWARD, Budget(1), is_committed=True, until=until)
     page = read_page(client, query, count)
@@ -139,7 +140,7 @@ def replay_letters(
     *,
     keep_timestamp: bool,
 ) -> ReplayStep:
-    """One step. Blocks. Raises NotThere and Refused if nothing could be read."""
+    """Replay one step. Blocks. Raises NotThere and Refused if nothing could be read."""
 
     query = Query(topic, start, Direction.FORWARD, Budget(_STEP_RECORDS), is_committed=True, until=until)
     page = read_page(client, query, letters_that(matches))
@@ -149,7 +150,7 @@ def replay_letters(
 
 
 def _write_letters(client: Client, letters: Sequence[StoredRecord], *, keep_timestamp: bool) -> tuple[int, str | None]:
-    """In their order. Returns how many were written, and why not more."""
+    """Write dead letters in their order. Returns how many were written, and why not all of them."""
     if not letters:
         return 0, None
     written, problem = 0, None
@@ -158,7 +159,7 @@ def _write_letters(client: Client, letters: Sequence[StoredRecord], *, keep_time
         writer = RecordWriter(client)
         destinations.extend(_destination_of_letter(writer, each, keep_timestamp=keep_timestamp) for each in letters)
     except _FAILURES as failure:
-        problem = str(failure)  # those before it are written
+        problem = str(failure)  # those before the failure are still written
     try:
         for batch in _batches(destinations):
             for count in _write_batch(writer, batch):
@@ -169,8 +170,8 @@ def _write_letters(client: Client, letters: Sequence[StoredRecord], *, keep_time
 
 
 def _write_batch(writer: RecordWriter, batch: Sequence[Destination]) -> Iterator[int]:
-    """Yields how many records were written, after each write. A batch that is too large for the topic is split, as
-    Java's producer does it: each of its records may fit."""
+    """Write a batch; yields the number of records written after each write. A batch that is too large for the topic is
+    split, as in Java's producer, because each of its records may fit."""
     try:
         writer.write(batch[0].topic, batch[0].partition, [to.record for to in batch])
     except Refused as refused:
@@ -184,7 +185,7 @@ def _write_batch(writer: RecordWriter, batch: Sequence[Destination]) -> Iterator
 
 
 def _batches(destinations: Sequence[Destination]) -> Iterator[list[Destination]]:
-    """Records of one partition that follow each other."""
+    """Consecutive records of one partition, in batches of limited size."""
     for _, following in groupby(destinations, key=lambda to: (to.topic, to.partition)):
         batch: list[Destination] = []
         size = 0
@@ -199,7 +200,7 @@ def _batches(destinations: Sequence[Destination]) -> Iterator[list[Destination]]
 
 
 def _reached(page: Page, written: int) -> Cursor:
-    """The end of the page, or before the first record of each partition that was not written."""
+    """The end of the page, or for each partition with unwritten records, the first of them."""
     offsets = dict(page.high.offsets)
     for stored in reversed(page.records[written:]):
         offsets[stored.where.partition] = stored.offset
@@ -209,7 +210,7 @@ def _reached(page: Page, written: int) -> Cursor:
 def _destination_of_letter(
     writer: RecordWriter, stored: StoredRecord, *, keep_timestamp: bool, topic: str | None = None
 ) -> Destination:
-    """The partition of origin, if it still exists."""
+    """Where to write a dead letter: to the partition of origin, if it still exists."""
     origin = origin_of(stored.record.headers)
     if origin is None:
         raise Unacceptable(f"The record at offset {stored.offset} is not a dead letter.")

@@ -1,4 +1,4 @@
-"""A page of records as the page asks for it: read, filtered, decoded, and in the form that is sent."""
+"""A page of records for the web page: reads and filters the records, decodes them, and returns the response."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,10 +18,10 @@ class Search:
     decoding: Decoding
     filter: str
     now_ms: int
-    """What `now` means in the filter."""
+    """The value of `now` in the filter."""
 
     def run(self, client: Client) -> dict[str, Any]:
-        """Blocks. Raises FilterError, and what `read_page` raises."""
+        """Read the page. Blocks. Raises FilterError, and the errors of `read_page`."""
         chosen = Filter(self.filter, now_ms=self.now_ms)
         views: dict[tuple[int, int], RecordView] = {}
 
@@ -30,7 +30,7 @@ class Search:
             if not chosen.matches(view):
                 return False
             if len(views) < _MOST_KEPT:
-                views[view.partition, view.offset] = view  # what the filter has decoded is shown
+                views[view.partition, view.offset] = view  # so that the row reuses what the filter has decoded
             return True
 
         page = read_page(client, self.query, None if chosen.passes_all else matches)
@@ -42,7 +42,7 @@ class Search:
 
 
 def matcher(text: str, decoding: Decoding, *, now_ms: int) -> Matches | None:
-    """None if every record passes. Raises FilterError."""
+    """The filter as a function; None if every record passes. Raises FilterError."""
     chosen = Filter(text, now_ms=now_ms)
     if chosen.passes_all:
         return None

@@ -1,7 +1,7 @@
 """Follows the end of topics. Pages that follow the same topic with the same identity and filter share one `Tail`.
 
 A tail polls twice a second and shows at most as many records as a person can read. The rest is dropped evenly and
-counted: a poll has a small budget, and jumps to the end if that did not suffice.
+counted. A poll has a small budget, and jumps to the end if it was not enough.
 """
 
 import asyncio
@@ -32,18 +32,18 @@ _POLL_BUDGET: Final = Budget(
     found=5_000, scanned=50_000, bytes=8 * 1024 * 1024, found_bytes=4 * 1024 * 1024, seconds=0.2
 )
 _WAITING_EVENTS: Final = 20
-"""Of a page that reads too slowly; older ones are dropped."""
+"""The maximum number of events that wait for a slow page; older ones are dropped."""
 _MOST_BACKOFF_S: Final = 5.0
 MAX_TAILS: Final = 100
 MAX_FOLLOWERS: Final = 200
-"""Pages that follow, each with a request that does not end: the console has to have room for others."""
+"""The maximum number of pages that follow topics, since each of them has a request that does not end."""
 _POLLS_AT_A_TIME: Final = 4
-"""Of all tails. The threads that they are made in are those of all calls."""
+"""The maximum number of concurrent polls of all tails, which run in the same threads as all other calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailKey:
-    """What pages must have in common to share a tail."""
+    """The properties that pages must have in common to share a tail."""
 
     identity: Identity
     topic: str
@@ -57,18 +57,18 @@ class TailKey:
 @dataclass(frozen=True, slots=True)
 class TailEvent:
     records: tuple[dict[str, Any], ...]
-    """Rows, oldest first."""
+    """Rows for the page, oldest first."""
     appended: int
-    """Offsets that the topic gained since the last event."""
+    """The number of offsets that were appended to the topic since the last event."""
     matched: int
     skipped: int
-    """Records that were not looked at."""
+    """The number of records that were not read."""
     seconds: float
     problem: str | None = None
 
 
 Call = Callable[[Identity, Callable[[Admin], TailEvent]], Awaitable[TailEvent]]
-"""`AdminSessions.call`."""
+"""The type of `AdminSessions.call`."""
 
 
 class TailReader:
@@ -84,7 +84,7 @@ class TailReader:
         self._filter = Filter(key.filter, now_ms=int(time.time() * 1000))
 
     def poll(self, client: Client) -> TailEvent:
-        """Raises Refused, NotThere and OSError. The first poll finds the end."""
+        """Read what was appended since the last poll; the first finds the end. Raises Refused, NotThere and OSError."""
         position = self._position
         page = self._read(client, End.NEWEST if position is None else position)
         now = self._monotonic()
@@ -110,7 +110,7 @@ class TailReader:
 
 
 class Tails:
-    """Of all pages."""
+    """The tails of all pages."""
 
     def __init__(self, call: Call, decoding_of: Callable[[TailKey], Decoding]) -> None:
         self._call = call
@@ -169,7 +169,7 @@ class _Tail:
             except NotThere as gone:
                 event = TailEvent((), 0, 0, 0, 0.0, str(gone))
                 pause_s = _MOST_BACKOFF_S
-            except (KasparError, OSError) as problem:  # a broker that is away may come back
+            except (KasparError, OSError) as problem:  # an unreachable broker may come back
                 event = TailEvent((), 0, 0, 0, 0.0, str(problem))
                 pause_s = min(_MOST_BACKOFF_S, pause_s * 2)
             except Exception:
@@ -193,7 +193,7 @@ def _distance(low: Cursor, high: Cursor) -> int:
 
 
 def _sample(records: Sequence[StoredRecord], most: int) -> Sequence[StoredRecord]:
-    """So many of them, evenly, with the newest."""
+    """At most `most` of the records, evenly distributed, with the newest one."""
     if len(records) <= most:
         return records
     return [records[(index + 1) * len(records) // most - 1] for index in range(most)]

@@ -1,4 +1,4 @@
-"""A record as filters and the page see it. Keys and values are decoded when they are needed, and once."""
+"""Records for filters and for the page. Keys and values are decoded on first use, and only once."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from kaspar.console.messages.dead_letters import origin_of
 from kaspar.console.messages.reading.batches import StoredRecord
 
 LIST_CHARACTERS: Final = 600
-"""Of a value in a list."""
+"""The maximum number of characters of a value in a list."""
 WHOLE_CHARACTERS: Final = 2_000_000
-"""Of a value that is asked for by itself; larger ones are downloaded."""
+"""The maximum number of characters of a value that is requested by itself; larger ones are downloaded."""
 _HEADER_CHARACTERS: Final = 300
 _LISTED_HEADERS: Final = 50
 _JSON_KINDS: Final = (Kind.JSON, Kind.AVRO, Kind.JSON_SCHEMA, Kind.PROTOBUF, Kind.INTERNAL)
@@ -36,7 +36,7 @@ class Decoding:
 
 
 class RecordView:
-    """`Fields` of a filter, and rows of the page."""
+    """A record as `Fields` for a filter, and as a row for the page."""
 
     __slots__ = ("_decoding", "_key", "_value", "stored")
 
@@ -147,7 +147,7 @@ class RecordView:
         return row
 
     def _named(self, content: Content, *, is_key: bool) -> Content:
-        """With the subject of its schema, which a scan does not need."""
+        """The content with the subject of its schema, which is not looked up during a scan."""
         schema = content.schema
         if schema is None or schema.subject is not None or content.problem is not None:
             return content
@@ -172,16 +172,16 @@ def _header(name: str, value: bytes | None, characters: int = _HEADER_CHARACTERS
 
 
 def _formatted(content: Content) -> Content:
-    """JSON with line breaks. Its numbers stay as they are written."""
+    """JSON with line breaks. Its numbers stay as written."""
     if content.kind not in _JSON_KINDS:
         return content
     try:
         text = msgspec.json.format(content.text.encode("utf-8", "replace"), indent=2).decode()
-    except (msgspec.DecodeError, RecursionError):  # Avro and Protobuf have numbers that JSON has not
+    except (msgspec.DecodeError, RecursionError):  # Avro and Protobuf have numbers that JSON does not have
         return content
     return Content(content.kind, content.value, text, content.schema, content.problem)
 
 
 def _safe(text: str) -> str:
-    """Without half surrogate pairs, which cannot be sent as UTF-8."""
+    """The text without unpaired surrogates, which cannot be encoded in UTF-8."""
     return text.encode("utf-8", "replace").decode()

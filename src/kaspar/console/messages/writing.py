@@ -1,6 +1,6 @@
-"""Writes records to a partition, once each: a lost response is followed by the same batch, which the leader recognizes.
+"""Writes records to a partition, once each: if a response is lost, the leader recognizes the repeated batch.
 
-Records are written as they are given, so that a replay has the bytes of the original.
+Records are written unchanged, so that a replay has the bytes of the original.
 """
 
 import random
@@ -21,7 +21,7 @@ from kaspar.records.column_writing import murmur2
 from kaspar.records.record import Record
 
 _COMPRESSED_FROM: Final = 256 * 1024
-"""Bytes. What a producer compressed to stay below `max.message.bytes` has to be compressed again."""
+"""Bytes. Records that a producer compressed to stay below `max.message.bytes` have to be compressed again."""
 _NOT_PERMITTED: Final = frozenset(
     {ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
 )
@@ -35,7 +35,7 @@ class Written:
 
 
 class RecordWriter:
-    """Not thread-safe. For one request of the page."""
+    """Writes the records of one request of the page. Not thread-safe."""
 
     def __init__(self, client: Client, *, now_ms: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
         self._client = client
@@ -45,8 +45,8 @@ class RecordWriter:
         self._counts: dict[str, int] = {}
 
     def partition_of(self, topic: str, key: bytes | None, wanted: int | None = None) -> int:
-        """The wanted one, or as Java's producer chooses: by the key, and any if there is none. Raises Refused and
-        NotThere."""
+        """The wanted partition or, without one, the choice of Java's producer: by the key, and any if there is none.
+        Raises Refused and NotThere."""
         count = self._partition_count(topic)
         if wanted is not None:
             if not 0 <= wanted < count:
@@ -55,7 +55,7 @@ class RecordWriter:
         return random.randrange(count) if key is None else murmur2(key) % count
 
     def write(self, topic: str, partition: int, records: Sequence[Record]) -> Written:
-        """One batch. Returns where its first record is. Raises Refused."""
+        """Write the records as one batch. Returns the position of the first. Raises Refused."""
         where = TopicPartition(topic, partition)
         size = sum(size_of(each) for each in records)
         is_identified = self._producer_id != NO_PRODUCER_ID
@@ -85,13 +85,13 @@ class RecordWriter:
 
 
 def size_of(record: Record) -> int:
-    """About as many bytes as it has in a batch that is not compressed."""
+    """The approximate number of bytes of a record in an uncompressed batch."""
     headers = sum(len(name) + len(value or b"") for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _identified(client: Client) -> tuple[int, int]:
-    """An id by which a batch is recognized, for callers who may have one."""
+    """A producer id by which leaders recognize a batch that is sent again, if the caller may have one."""
     try:
         producer = init_producer_id(client, None).producer
     except Refused as refused:

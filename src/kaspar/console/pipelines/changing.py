@@ -1,6 +1,6 @@
-"""Restarts and stops pipelines, as `kaspar pipeline` does: by their definitions, which the host follows.
+"""Restarts and stops pipelines like `kaspar pipeline`: by changing their definitions, which the host follows.
 
-The page is not kept waiting: a micro-batch may take long to finish, and the state is seen in the list.
+The page does not wait for the change: a micro-batch may take long to finish, and the list shows the state.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ _RESPONSE_S: Final = 5.0
 
 
 def restart(path: Path | None, name: str) -> None:
-    """Raises NotThere, and Conflict if no supervisor would start it."""
+    """Restart a pipeline. Raises NotThere, Conflict if no supervisor would start it, and Unfinished."""
     from kaspar.pipelines import definitions
 
     folder = open_folder(path)
@@ -26,7 +26,7 @@ def restart(path: Path | None, name: str) -> None:
 
 
 def stop(path: Path | None, name: str) -> None:
-    """Raises NotThere."""
+    """Stop a pipeline. Raises NotThere and Unfinished."""
     from kaspar.pipelines import definitions
 
     folder = open_folder(path)
@@ -36,7 +36,8 @@ def stop(path: Path | None, name: str) -> None:
 
 
 def _apply(socket: Path, name: str) -> None:
-    """Have the host look at the definitions. Without a host, the next one begins with them."""
+    """Tell the host to read the definitions again. If there is no host, the next one starts with the new definitions.
+    Raises Unfinished if the host does not respond."""
     from kaspar.pipelines.control import NoHost, ask
     from kaspar.pipelines.messages import ApplyChanges, Pipelines
 

@@ -1,4 +1,4 @@
-"""The pipelines of a folder, as their host reports them, or as it last wrote them."""
+"""The pipelines of a folder, as their host reports them, or as it last saved them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ NO_FOLDER: Final = "No pipelines folder is configured: set kaspar.console.pipeli
 
 @dataclass(frozen=True, slots=True)
 class PipelineRow:
-    """The figures are of the last micro-batch; None where the pipeline does not know."""
+    """A pipeline in the list. Its figures are those of the last micro-batch; None if they are not known."""
 
     name: str
     state: str
@@ -26,7 +26,7 @@ class PipelineRow:
     since_ms: int
     restarts: int
     reason: str | None
-    """Of the last failure."""
+    """The reason of the last failure."""
     failed_ms: int | None
     batches: int | None
     rows: int | None
@@ -45,7 +45,7 @@ class PipelinesView:
     folder: str | None
     has_supervisor: bool
     remark: str = ""
-    """Why there is nothing to see, or why nothing runs."""
+    """Why the list is empty, or why nothing runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class PipelineView:
     queries: tuple[QueryView, ...]
     description: str
     topology: tuple[SubTopology, ...]
-    """Empty unless it is a streams program that runs."""
+    """The graph of a running streams program; empty for any other."""
     restart_policy: str
 
 
@@ -79,7 +79,7 @@ def open_folder(path: Path | None) -> "Folder":
 
 
 def list_pipelines(path: Path | None) -> PipelinesView:
-    """Raises KasparError if the folder cannot be read."""
+    """The pipelines of a folder. Raises KasparError if it cannot be read."""
     from kaspar.pipelines.looking import statuses_of
 
     if path is None:
@@ -99,7 +99,7 @@ def list_pipelines(path: Path | None) -> PipelinesView:
 
 
 def describe_pipeline(path: Path | None, name: str) -> PipelineView:
-    """Raises NotThere, and KasparError if the folder cannot be read."""
+    """One pipeline with its queries. Raises NotThere, and KasparError if the folder cannot be read."""
     from kaspar.pipelines.lines import restart_policy
     from kaspar.pipelines.looking import details_of
 
@@ -126,7 +126,7 @@ def check_there(folder: "Folder", name: str) -> None:
 def _wanted(folder: "Folder") -> Mapping[str, str]:
     try:
         return {name: each.wanted.value for name, each in folder.definitions().items()}
-    except KasparError:  # one definition is being removed or is damaged: the host still knows the states
+    except KasparError:  # a definition is being removed or is damaged: the host still knows the states
         return {}
 
 

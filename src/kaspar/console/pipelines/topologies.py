@@ -1,7 +1,7 @@
-"""The graph of a streams program, from the text of its description.
+"""The graph of a streams program, parsed from the text of its description.
 
-The text is that of Kafka's Topology.describe(), which a streams program reports as what it does. The text of any other
-pipeline has no graph.
+The text is that of Kafka's Topology.describe(), which a streams program reports as its description. Other pipelines
+have no graph.
 """
 
 import re
@@ -16,7 +16,7 @@ _DETAILS: Final = re.compile(r"(topics?|stores): \[?(.*?)\]?")
 _CHILDREN: Final = re.compile(r"\s*--> (.*)")
 _SHUFFLED: Final = re.compile(r"\s*Shuffled by key: (.*)")
 _MOST_NODES: Final = 2000
-"""More than anybody can look at."""
+"""More nodes than anybody can read."""
 
 
 class NodeKind(StrEnum):
@@ -33,22 +33,22 @@ class TopologyNode:
     stores: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
     depth: int = 0
-    """How many steps are before it, at most."""
+    """The number of nodes on the longest path to this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
     number: int
     is_global: bool
-    """Whether it fills the store of a global table, on every worker."""
+    """Whether it fills the store of a global table on every worker."""
     nodes: tuple[TopologyNode, ...]
     shuffled: tuple[str, ...] = ()
-    """Nodes and edges (`one --> other`) at which records are exchanged between workers."""
+    """The nodes and edges (`one --> other`) at which records are exchanged between workers."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """A sub-topology while its lines are read."""
+    """A sub-topology while its lines are parsed."""
 
     number: int
     is_global: bool
@@ -59,7 +59,7 @@ class _Reading:
 
 
 def read_topology(description: str) -> tuple[SubTopology, ...]:
-    """Nothing if the text is no description of a topology, or is too large to draw."""
+    """The sub-topologies; none if the text is not the description of a topology, or is too large to draw."""
     lines = description.splitlines()
     if not lines or lines[0].strip() != _FIRST_LINE:
         return ()
@@ -108,8 +108,8 @@ def _finished(reading: _Reading) -> SubTopology:
 
 
 def _depths(reading: _Reading) -> dict[str, int]:
-    """The longest way to each node. The description names parents before their children, and has no cycles; edges of a
-    text that has are left out of the count."""
+    """The length of the longest path to each node. The description lists parents before their children, and has no
+    cycles; in a text that has any, edges that go back are ignored."""
     order = {name: index for index, name in enumerate(reading.headlines)}
     depths = dict.fromkeys(order, 0)
     for name in order:

@@ -29,7 +29,7 @@ async def listed(call: Call) -> AclPage:
 
 
 async def _preview(call: Call) -> list[Addition]:
-    """Changes nothing, so it is not in the audit log."""
+    """Preview ACLs. This changes nothing, so it is not in the audit log."""
     body = await call.body(AclsBody)
     return await call.ask(partial(acls.preview_additions, wanted=body.acls))
 

@@ -1,4 +1,4 @@
-"""Brokers: listed, with their log directories, settings and loggers. The broker `default` stands for what all share."""
+"""Brokers: listed, with their log directories, settings and loggers. The broker `default` stands for all brokers."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Whether the cluster responds: every page watches that."""
+"""Whether the cluster responds, which every page watches."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from kaspar.console.http.endpoint import Call, watched
 @dataclass(frozen=True, slots=True)
 class ClusterState:
     problem: str
-    """Why the monitor could not look at it the last time; empty if it could."""
+    """Why the monitor could not read the cluster the last time; empty if it could."""
     at_ms: int | None
-    """When the monitor has last seen it, if there is a problem."""
+    """When the monitor last read it; None if there is no problem, or it was never read."""
 
 
 @watched("cluster")

@@ -19,8 +19,8 @@ from kaspar.console.problems import Unacceptable
 
 _MOST_TOPICS: Final = 20
 _AS_IN_THE_PAGE: Final = "!'()*"
-"""What encodeURIComponent leaves as it is. Names of events are quoted: the name of a group may have line breaks, which
-would be lines of the stream."""
+"""The characters that encodeURIComponent does not quote. Names of events are quoted, because the name of a group may
+have line breaks, which would be lines of the stream."""
 
 
 def events_endpoint(channels: Iterable[Channel], *, max_pages: int) -> Endpoint:
@@ -47,7 +47,7 @@ class _Pages:
     async def _page(
         self, call: Call, watched: Sequence[tuple[str, Channel, str]]
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """Counted from its beginning: pages may come all at once."""
+        """The events of one page. It is counted from the start, because many pages may be opened at once."""
         if self._open >= self._most:
             raise CallFailed(503, f"Too many open pages: kaspar.console.max.pages is {self._most}.")
         self._open += 1
@@ -75,7 +75,7 @@ class _Pages:
 
 
 async def _read(call: Call, channel: Channel, argument: str) -> Mapping[str, Any]:
-    """What the page gets: the value, or the problem as the API would report it."""
+    """The data of an event: the value, or the problem as the API would report it."""
     try:
         return {"value": await channel.read(call, argument)}
     except Exception as problem:

@@ -18,7 +18,7 @@ async def watched_findings(call: Call, _: str) -> FindingsView:
 
 
 async def _look_again(call: Call) -> FindingsView:
-    """One look for all who ask at the same time. It changes nothing, so it is not in the audit log."""
+    """Let the doctor look again, once for concurrent requests. This changes nothing, so it is not in the audit log."""
     monitor = call.context.monitor
     has_looked = await call.context.reads.get("doctor", partial(monitor.read_findings, everything=True))
     if not has_looked:

@@ -1,6 +1,6 @@
 """Groups: listed, described, with their lag over time, reset, and deleted.
 
-Names of groups may have slashes, so they are the last part of a path.
+Group ids may contain slashes, so they are the last part of a path.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _HISTORY_MS: Final = 6 * 3_600_000
 class LagHistory:
     points: tuple[LagPoint, ...]
     status: str | None
-    """None, as the time of the round, if the monitor has not seen the group."""
+    """Like the time of the round, None if the monitor has not seen the group."""
     total_lag: int | None
     max_lag_seconds: float | None
     at_ms: int | None
@@ -33,13 +33,13 @@ class LagHistory:
 class PreviewBody:
     target: Target
     scopes: tuple[Scope, ...] = ()
-    """Without any, all partitions that the group has committed."""
+    """The partitions to reset; if empty, all that the group has committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResetBody:
     moves: tuple[Move, ...]
-    """As a preview had them."""
+    """The moves as a preview returned them."""
 
 
 @reads("/api/groups")
@@ -81,7 +81,7 @@ async def lag_history(call: Call, name: str) -> LagHistory:
 
 
 async def _preview(call: Call) -> Preview:
-    """Changes nothing, so it is not in the audit log."""
+    """Preview a reset. This changes nothing, so it is not in the audit log."""
     body = await call.body(PreviewBody)
     return await call.ask(
         partial(

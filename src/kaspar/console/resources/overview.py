@@ -26,7 +26,7 @@ class Series:
     broker: int | None
     """None for the whole cluster."""
     points: Mapping[str, list[tuple[int, float]]]
-    """Times in milliseconds and values, oldest first, by the name of the rate."""
+    """The time in milliseconds and value of each point, oldest first, by the name of the rate."""
 
 
 @reads("/api/overview")
@@ -55,7 +55,7 @@ async def _overview(call: Call) -> Overview:
 
 
 async def _visible_topics(call: Call) -> Mapping[str, int] | None:
-    """Those that the caller may describe, with their numbers of partitions; None if that is everything."""
+    """The topics that the caller may describe, with their numbers of partitions; None for all topics."""
     if not call.context.propagates:
         return None
     known = await call.shared("topics", read_topics)
@@ -63,7 +63,7 @@ async def _visible_topics(call: Call) -> Mapping[str, int] | None:
 
 
 async def _first_look(monitor: Monitor) -> None:
-    """Somebody who opens the page right after the start waits a moment rather than getting an error."""
+    """Wait a moment for the monitor's first round, so that a page opened right after the start shows no error."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_FIRST_LOOK_S), monitor.subscribe() as rounds:
             while monitor.cluster is None and not monitor.cluster_problem:
@@ -72,7 +72,7 @@ async def _first_look(monitor: Monitor) -> None:
 
 @reads("/api/rates")
 async def rates(call: Call) -> Series:
-    """Those of the last `minutes`, by their names."""
+    """The rates with these names in the last `minutes`."""
     names = call.texts("name")
     if not 0 < len(names) <= _MOST_SERIES:
         raise Unacceptable(f"From 1 to {_MOST_SERIES} rates can be requested at once.")

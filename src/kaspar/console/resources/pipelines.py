@@ -1,5 +1,5 @@
-"""Pipelines of this machine: seen, restarted and stopped. Where brokers know the callers, their rights on the cluster
-decide: Describe to see pipelines, Alter to change them."""
+"""Pipelines of this machine: listed, restarted and stopped. Where brokers know the callers, their rights on the cluster
+apply: Describe to see pipelines, Alter to change them."""
 
 import asyncio
 from collections.abc import Callable
@@ -48,7 +48,7 @@ async def _require(call: Call, operation: AclOperation, what: str) -> None:
 
 
 async def _shared(call: Call, what: object, read: Callable[[], _Result]) -> _Result:
-    """All callers see the same pipelines."""
+    """Call `read` once for all callers, since they see the same pipelines."""
     return await call.context.reads.get(("folder of pipelines", what), lambda: asyncio.to_thread(read))
 
 

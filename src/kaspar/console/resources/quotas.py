@@ -15,7 +15,7 @@ class QuotaBody:
     values: Mapping[str, float | None]
     """None removes a quota."""
     seen: Mapping[str, float] = field(default_factory=dict)
-    """What the page showed."""
+    """The values that the page showed."""
 
 
 @reads("/api/quotas")

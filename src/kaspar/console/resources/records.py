@@ -1,4 +1,4 @@
-"""The records of a topic: pages of them, single ones, what is new, and writing."""
+"""The records of a topic: pages of them, single records, the end of the topic, and writing."""
 
 import asyncio
 import contextlib
@@ -34,14 +34,14 @@ from kaspar.console.problems import Conflict, NotThere, Unacceptable
 
 _MOST_RECORDS: Final = 500
 _SEARCHES: Final = 6
-"""At a time. They are work for the processor, and the console has other calls to serve."""
+"""The maximum number of concurrent searches. They use the processor, and the console has other requests to serve."""
 _ISOLATION: Final = {"read_uncommitted": False, "read_committed": True}
 
 _Result = TypeVar("_Result")
 
 
 class LetterReplay(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The body of a request that replays many: one step, from a cursor to another."""
+    """The body of a request that replays many dead letters: one step, from one cursor to another."""
 
     start: str
     until: str
@@ -50,7 +50,7 @@ class LetterReplay(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def record_endpoints() -> tuple[Endpoint, ...]:
-    """For one console: its searches are limited together, and its pages share what they follow."""
+    """The endpoints for one console: its searches have a common limit, and its pages share tails."""
     records = _Records()
     topic = "/api/topics/{topic}"
     one = f"{topic}/records/{{partition}}/{{offset}}"
@@ -75,7 +75,7 @@ class _Records:
 
     async def page(self, call: Call) -> dict[str, Any]:
         search = Search(_query(call), _decoding(call), call.text("filter"), call.context.clock.now_ms())
-        Filter(search.filter, now_ms=search.now_ms)  # an error in it needs no broker to be found
+        Filter(search.filter, now_ms=search.now_ms)  # report an error in the filter without connecting to a broker
         what = ("records", call.path["topic"], call.request.scope["query_string"])
         return await call.context.reads.get(
             (call.identity, what), lambda: self._search(call, lambda admin: search.run(admin.client))
@@ -91,7 +91,7 @@ class _Records:
         return await call.ask(read)
 
     async def download(self, call: Call) -> Response:
-        """The bytes as they are. The browser stores them, whatever they are."""
+        """The bytes of a key or value, unchanged. Browsers store them as a file, whatever their content."""
         topic, part = call.path["topic"], call.path["part"]
         partition, offset = call.path_number("partition"), parse_offset(call.path["offset"])
         if part not in ("key", "value"):
@@ -114,7 +114,7 @@ class _Records:
             call.choice("key", Format.AUTO),
             call.choice("value", Format.AUTO),
         )
-        Filter(key.filter, now_ms=0)  # an error in it is a response, not an event
+        Filter(key.filter, now_ms=0)  # an error in the filter must be a response, not an event
         tails = self._tails_of(call.context)
         try:
             return await EventStream.opened(_following(tails, key))

@@ -1,4 +1,4 @@
-"""The schemas of the registry. Subjects may have any characters, so they are parameters of the query."""
+"""The schemas of the registry. Subjects may contain any characters, so they are parameters of the query string."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -41,21 +41,22 @@ _Result = TypeVar("_Result")
 
 
 class ChangedLevel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Without a subject, that of the registry. Without a value, the subject has the registry's again."""
+    """A new compatibility level or mode. Without a subject, it is that of the registry. Without a value, that of the
+    subject is removed, so that the registry's applies."""
 
     subject: str | None = None
     value: str | None = None
 
 
 async def _ask(call: Call, function: Callable[[CallersRegistry], _Result]) -> _Result:
-    """What the function returns, which is called in a thread. Raises CallFailed for what the registry refuses."""
+    """Call the function in a thread, and return its result. Raises CallFailed for what the registry refuses."""
     registry = call.context.registries.of(call.identity)
     if registry is None:
         raise CallFailed(501, "No schema registry is configured: set schema.registry.url.")
     try:
         return await call.context.registries.call(partial(function, registry))
     except RegistryError as error:
-        # A browser would take 401 for the console's own.
+        # Browsers would interpret 401 as one of the console itself.
         status = error.status if error.status in _CLIENT_ERRORS and error.status != _NOT_LOGGED_IN else 502
         raise CallFailed(
             status,
@@ -66,7 +67,7 @@ async def _ask(call: Call, function: Callable[[CallersRegistry], _Result]) -> _R
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, _Result]]) -> list[_Result]:
-    """What they return. Raises what the first raises that fails, and those that have not begun are dropped."""
+    """The results of all calls. If one fails, its exception is raised, and calls that have not begun are cancelled."""
     tasks = [asyncio.create_task(each) for each in calls]
     try:
         return await asyncio.gather(*tasks)
@@ -83,7 +84,7 @@ def _subject(call: Call) -> str:
 
 @reads("/api/schemas")
 async def subjects(call: Call) -> dict[str, Any]:
-    """A part of the list, with what is known of its latest versions."""
+    """A part of the list of subjects, with their latest versions."""
     with_deleted, search = call.flag("deleted"), call.text("search").casefold()
     offset, limit = call.number("offset", 0), call.limit()
     names = await call.context.reads.get(
@@ -125,7 +126,7 @@ async def difference(call: Call) -> dict[str, Any]:
 
 
 async def checked(call: Call) -> Verdict:
-    """Changes nothing, and so is not in the audit log. It is a POST since a schema needs a body."""
+    """Check a schema, which changes nothing and is not in the audit log. It is a POST because a schema needs a body."""
     new = await call.body(NewSchema)
     return await _ask(call, lambda registry: check(registry, new))
 

@@ -1,4 +1,4 @@
-"""The session: the caller, the cluster, and which parts of the console are available."""
+"""The session: the caller, the cluster, and the available parts of the console."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
-"""Transactions: listed, described and aborted; hanging ones are searched for on request.
+"""Transactions: listed, described and aborted. Hanging transactions are searched on request.
 
-Transactional ids may have slashes, so they are the last part of a path.
+Transactional ids may contain slashes, so they are the last part of a path.
 """
 
 from functools import partial
@@ -15,7 +15,7 @@ from kaspar.console.transactions.hanging import HangingReport, search
 from kaspar.console.transactions.listing import Phase, SortKey, TransactionPage, TransactionQuery, TransactionView
 
 _SILENT_MS: Final = 900_000
-"""Kafka's default of transaction.max.timeout.ms: what is silent for longer will not end by itself."""
+"""Kafka's default of transaction.max.timeout.ms: a transaction without records for longer will not end by itself."""
 
 
 @reads("/api/transactions")
@@ -56,7 +56,7 @@ async def hanging(call: Call) -> HangingReport:
     resource="transactional id {transactional_id}",
 )
 async def terminate(call: Call) -> int:
-    """The new epoch of the producer's id."""
+    """Abort a transaction. Returns the new epoch of its producer."""
     seen = await call.body(SeenTransaction)
     if seen.transactional_id != call.path["transactional_id"]:
         raise Unacceptable("The path and the body have different transactional ids.")

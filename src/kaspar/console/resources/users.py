@@ -1,4 +1,4 @@
-"""Users that log in by SCRAM: listed, created, given other passwords, and removed."""
+"""Users that log in by SCRAM: listed, created, removed, and their passwords changed."""
 
 from dataclasses import dataclass, field
 from functools import partial

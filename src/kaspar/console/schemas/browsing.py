@@ -1,4 +1,4 @@
-"""What a registry has: subjects, versions, references, compatibility levels and modes. All calls block."""
+"""The contents of a registry: subjects, versions, references, compatibility levels and modes. All calls block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MOST_REFERRING: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class SubjectRow:
-    """A line of the list. What could not be read is None."""
+    """A row of the list. A value that could not be read is None."""
 
     subject: str
     is_deleted: bool = False
@@ -27,7 +27,7 @@ class SubjectRow:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A compatibility level or a mode: the subject's own, or the registry's."""
+    """A compatibility level or a mode. `is_own`: whether it is the subject's own, and not the registry's."""
 
     value: str | None
     is_own: bool
@@ -54,7 +54,7 @@ class SchemaVersion:
     id: int | None
     type: str
     text: str
-    """As it is registered."""
+    """The schema as it is registered."""
     formatted: str
     references: Sequence[Mapping[str, Any]] = ()
     referenced_by: Sequence[Mapping[str, Any]] = ()
@@ -67,14 +67,14 @@ def subject_path(subject: str) -> str:
 
 
 def subject_names(registry: CallersRegistry, *, with_deleted: bool) -> list[tuple[str, bool]]:
-    """Sorted, with whether they are deleted. Raises RegistryError."""
+    """The subjects, sorted, and whether they are deleted. Raises RegistryError."""
     present = set(registry.request("GET", "/subjects"))
     everything = set(registry.request("GET", "/subjects", {"deleted": "true"})) if with_deleted else present
     return sorted((name, name not in present) for name in everything | present)
 
 
 def subject_row(registry: CallersRegistry, subject: str, *, is_deleted: bool) -> SubjectRow:
-    """A registry may let a caller list what it does not let them read. Raises RegistryUnavailable."""
+    """The row of a subject. A registry may list subjects that the caller may not read. Raises RegistryUnavailable."""
     parameters = {"deleted": "true"} if is_deleted else {}
     try:
         found = registry.request("GET", f"{subject_path(subject)}/versions/latest", parameters)
@@ -107,7 +107,7 @@ def read_mode(registry: CallersRegistry, subject: str | None = None) -> Level:
 
 
 def _level(registry: CallersRegistry, resource: str, name: str, subject: str | None) -> Level:
-    """A registry may not let a caller read it."""
+    """The level of a subject, or of the registry. Its value is None if the caller may not read it."""
     try:
         if subject is not None:
             own = _unless_missing(registry, f"/{resource}/{quote(subject, safe='')}", {})
@@ -141,7 +141,7 @@ def read_version(registry: CallersRegistry, subject: str, version: int) -> Schem
 
 
 def _referring(registry: CallersRegistry, path: str) -> tuple[Mapping[str, Any], ...]:
-    """Subjects and versions whose schemas refer to this one."""
+    """The subjects and versions whose schemas refer to this one."""
     ids = _unless_missing(registry, f"{path}/referencedby", [])
     return tuple(
         {"id": schema_id, "subject": each["subject"], "version": each["version"]}
@@ -151,7 +151,7 @@ def _referring(registry: CallersRegistry, path: str) -> tuple[Mapping[str, Any],
 
 
 def compare_versions(registry: CallersRegistry, subject: str, old: int, new: int) -> list[DiffLine]:
-    """Of the formatted texts. Raises RegistryError, NotThere and Unacceptable."""
+    """The differences of the formatted texts of two versions. Raises RegistryError, NotThere and Unacceptable."""
     return diff(read_version(registry, subject, old).formatted, read_version(registry, subject, new).formatted)
 
 

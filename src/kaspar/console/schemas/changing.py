@@ -34,7 +34,7 @@ class SchemaReference(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class NewSchema(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The body of a request: a version that may be registered."""
+    """The body of a request with a schema to check or to register."""
 
     subject: str
     schema: str
@@ -42,13 +42,13 @@ class NewSchema(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     references: tuple[SchemaReference, ...] = ()
 
     def body(self) -> dict[str, Any]:
-        """As the registry takes it. Raises Unacceptable."""
+        """The JSON for the registry. Raises Unacceptable."""
         if not self.subject:
             raise Unacceptable("The subject is missing.")
         if self.type not in TYPES:
             raise Unacceptable(f"The type of a schema must be one of {', '.join(TYPES)}, not {self.type!r}.")
         body: dict[str, Any] = {"schema": self.schema}
-        if self.type != "AVRO":  # registries before Confluent 5.5 know no types
+        if self.type != "AVRO":  # registries before Confluent 5.5 do not know the field
             body["schemaType"] = self.type
         if self.references:
             body["references"] = msgspec.to_builtins(self.references)
@@ -60,13 +60,13 @@ class Verdict(msgspec.Struct, frozen=True):
     is_compatible: bool
     is_new_subject: bool = False
     reasons: tuple[str, ...] = ()
-    """Sentences, without what else a registry says."""
+    """The sentences among the registry's messages."""
     messages: tuple[str, ...] = ()
-    """All that the registry says."""
+    """All messages of the registry."""
 
 
 def check(registry: CallersRegistry, new: NewSchema) -> Verdict:
-    """Whether the registry would take it: whether it is a schema, and compatible with the versions that count."""
+    """Whether the registry would accept the schema: it is valid, and compatible with the versions that matter."""
     path = f"/compatibility{subject_path(new.subject)}/versions"
     try:
         found = registry.request("POST", path, {"verbose": "true"}, new.body())
@@ -82,7 +82,7 @@ def check(registry: CallersRegistry, new: NewSchema) -> Verdict:
 
 
 def register(registry: CallersRegistry, new: NewSchema) -> dict[str, Any]:
-    """Its id and version."""
+    """Register a schema. Returns its id and version."""
     body = new.body()
     registered = registry.request("POST", f"{subject_path(new.subject)}/versions", {}, body)
     found = registry.request("POST", subject_path(new.subject), {}, body)
@@ -98,7 +98,7 @@ def delete_subject(registry: CallersRegistry, subject: str, *, permanent: bool) 
 
 
 def set_compatibility(registry: CallersRegistry, subject: str | None, level: str | None) -> None:
-    """Of a subject, or of the registry. Without a level, a subject has that of the registry again."""
+    """Set the level of a subject, or of the registry. Without a level, the subject gets that of the registry again."""
     _set(registry, "config", "compatibility", subject, level, LEVELS)
 
 

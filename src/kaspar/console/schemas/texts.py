@@ -1,4 +1,4 @@
-"""Schemas as people read them: formatted, and compared line by line."""
+"""Schemas for people: formatted, and compared line by line."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -10,12 +10,12 @@ from kaspar.console.problems import Unacceptable
 
 _CONTEXT_LINES: Final = 3
 _MOST_LINES: Final = 5_000
-"""To compare more takes long."""
+"""Comparing more lines is slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """`old` and `new` are the numbers of the line on both sides. `skip` stands for `count` lines that are the same."""
+    """A line of a comparison, with its numbers on both sides. The kind `skip` stands for `count` unchanged lines."""
 
     kind: Literal["same", "removed", "added", "skip"]
     text: str = ""
@@ -25,7 +25,7 @@ class DiffLine:
 
 
 def formatted(text: str, schema_type: str) -> str:
-    """JSON with line breaks; its order and its numbers stay. Protobuf has its own."""
+    """JSON with line breaks; the order of its fields and its numbers do not change. Protobuf is not formatted."""
     if schema_type == "PROTOBUF":
         return text
     try:
@@ -35,7 +35,7 @@ def formatted(text: str, schema_type: str) -> str:
 
 
 def diff(old: str, new: str) -> list[DiffLine]:
-    """Raises Unacceptable for schemas that are too long."""
+    """The differences of two texts. Raises Unacceptable if they are too long."""
     before, after = old.splitlines(), new.splitlines()
     if max(len(before), len(after)) > _MOST_LINES:
         raise Unacceptable(f"Schemas of more than {_MOST_LINES:,} lines are not compared here.")
@@ -57,7 +57,7 @@ def diff(old: str, new: str) -> list[DiffLine]:
 
 
 def _shortened(same: list[DiffLine], *, is_first: bool, is_last: bool) -> list[DiffLine]:
-    """A few lines next to each change."""
+    """Only a few of these unchanged lines next to each change; the others are skipped."""
     before = 0 if is_first else _CONTEXT_LINES
     behind = 0 if is_last else _CONTEXT_LINES
     skipped = len(same) - before - behind

@@ -23,7 +23,7 @@ _TO_END: Final = -1
 class TopicBody:
     name: str
     partitions: int = BROKERS_DEFAULT
-    """-1, as for the replication factor: the brokers' default."""
+    """-1, also for the replication factor, stands for the brokers' default."""
     replication_factor: int = BROKERS_DEFAULT
     configs: Mapping[str, str] = field(default_factory=dict)
 
@@ -31,24 +31,24 @@ class TopicBody:
 @dataclass(frozen=True, slots=True)
 class Truncation:
     offsets: Mapping[int, int] | None = None
-    """By partition: its records before this offset are deleted. None deletes all records of all partitions."""
+    """For each partition the offset before which records are deleted. None deletes all records of all partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
     start_offsets: Mapping[int, int]
-    """The first offset that is left, by partition."""
+    """The first remaining offset of each partition."""
 
 
 def add_topic(admin: Admin, body: TopicBody) -> CreatedTopic:
-    """Raises Refused and Unacceptable."""
+    """Create a topic. Raises Refused and Unacceptable."""
     if not body.name:
         raise Unacceptable("The name of the topic is missing.")
     return create_topic(admin, NewTopic(body.name, body.partitions, body.replication_factor, body.configs))
 
 
 def remove_topic(admin: Admin, name: str) -> None:
-    """Raises Refused."""
+    """Delete a topic. Raises Refused."""
     if (refused := delete_topics(admin, [name])[name]) is not None:
         raise refused
 
@@ -60,7 +60,7 @@ def add_partitions(admin: Admin, name: str, total: int) -> None:
 
 
 def truncate(admin: Admin, name: str, truncation: Truncation) -> Truncated:
-    """Raises Refused for the first partition that is refused, though records of others may be deleted."""
+    """Delete records. Raises NotThere, Unacceptable and Refused: PartlyRefused if only some partitions were refused."""
     if truncation.offsets is None:
         numbers = {each.partition: _TO_END for each in find_topic(admin, name).partitions}
     else:

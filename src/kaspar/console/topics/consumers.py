@@ -1,4 +1,4 @@
-"""The groups that read a topic, as the monitor's last round has seen them."""
+"""The groups that read a topic, as the monitor's last round saw them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ class ConsumerRow:
     group: str
     state: str
     status: str
-    """Of its worst partition of this topic."""
+    """The status of its worst partition of this topic."""
     lag: int
     lag_seconds: float | None
     partitions: int
     members: int
-    """That read the topic, as far as the monitor knows them."""
+    """The number of members that read the topic, as far as the monitor knows them."""
 
 
 def consumers_of(topic: str, groups: Mapping[str, GroupLag], visible: Collection[str] | None) -> list[ConsumerRow]:
-    """Those with the largest lag first. `visible` are the groups that the caller may see; None: all."""
+    """The groups, those with the largest lag first. `visible` are the groups that the caller may see; None for all."""
     rows = []
     for group in groups.values():
         partitions = [each for each in group.partitions if each.topic == topic]

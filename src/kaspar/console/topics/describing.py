@@ -1,4 +1,4 @@
-"""One topic: its partitions, where they are, and what is in them."""
+"""One topic: its partitions with their replicas, offsets and sizes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class PartitionRow:
     elr: tuple[int, ...] | None
     """Eligible leader replicas (KIP-966), if the cluster has them."""
     start_offset: int | None
-    """None, as the end offset, while no leader reports it."""
+    """Like the end offset, None if no leader reports it."""
     end_offset: int | None
     size: int | None
 
@@ -37,11 +37,11 @@ class TopicView:
     is_internal: bool
     partitions: tuple[PartitionRow, ...]
     operations: tuple[str, ...] | None
-    """What the caller may do with it; None if the broker does not say."""
+    """The operations that the caller may do; None if the broker does not report them."""
 
 
 def describe_topic(admin: Admin, name: str) -> TopicView:
-    """Raises Refused and NotThere."""
+    """Read the partitions of a topic. Raises Refused and NotThere."""
     topic = find_topic(admin, name)
     led = [TopicPartition(name, each.partition) for each in topic.partitions if each.leader >= 0]
     first = list_offsets(admin, dict.fromkeys(led, OffsetSpec.EARLIEST))

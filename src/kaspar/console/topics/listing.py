@@ -1,4 +1,4 @@
-"""The list of topics. All are described with one request; sizes and offsets are read only of those that are shown,
+"""The list of topics. All are described with one request. Sizes and offsets are read only for the topics on the page,
 unless the list is sorted by size."""
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,10 +25,10 @@ class SortKey(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TopicQuery:
     search: str = ""
-    """A part of the name; upper and lower case are the same."""
+    """A part of the name; case-insensitive."""
     include_internal: bool = False
     only_trouble: bool = False
-    """Only those with a partition that is under-replicated or has no leader."""
+    """Whether to list only topics with a partition that is under-replicated or has no leader."""
     sort: SortKey = SortKey.NAME
     descending: bool = False
     offset: int = 0
@@ -42,13 +42,13 @@ class TopicRow:
     partitions: int
     replication_factor: int
     under_replicated: int
-    """How many of its partitions."""
+    """The number of under-replicated partitions."""
     offline: int
-    """How many have no leader."""
+    """The number of partitions without a leader."""
     size: int | None = None
-    """Bytes of the leaders' replicas; None if they are not known."""
+    """The bytes of the leaders' replicas; None if they are not known."""
     records: int | None = None
-    """Offsets from the start of its logs to their ends: at least as many as there are records."""
+    """The number of offsets between the start and end of its logs, which is at least the number of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class TopicPage:
     matching: int
     total: int
     internal: int
-    """How many of all are internal."""
+    """The number of internal topics among all."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopics:
-    """All that a caller may describe, and the rows that they have in the list, sorted by name."""
+    """All topics that a caller may describe, and their rows in the list, sorted by name."""
 
     by_name: Mapping[str, TopicDescription]
     rows: tuple[TopicRow, ...]
@@ -74,13 +74,13 @@ class KnownTopics:
 
 
 def read_topics(admin: Admin) -> KnownTopics:
-    """Raises Refused."""
+    """The topics that the caller may describe. Raises Refused."""
     described = describe_topics_by_metadata(admin)
     return KnownTopics.of(each for each in described.values() if isinstance(each, TopicDescription))
 
 
 def read_sizes(admin: Admin, topics: Iterable[TopicDescription]) -> dict[str, int]:
-    """Of topics whose partitions all have a size."""
+    """The sizes of the topics for whose partitions all sizes are known."""
     listed = list(topics)
     sizes = partition_sizes(admin, listed)
     return {
@@ -91,7 +91,7 @@ def read_sizes(admin: Admin, topics: Iterable[TopicDescription]) -> dict[str, in
 
 
 def read_records(admin: Admin, topics: Iterable[TopicDescription]) -> dict[str, int]:
-    """Of topics all of whose leaders respond."""
+    """The numbers of records of the topics whose leaders all respond."""
     led = [topic for topic in topics if all(each.leader >= 0 for each in topic.partitions)]
     partitions = [where for topic in led for where in _partitions(topic)]
     first = list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.EARLIEST))
@@ -114,7 +114,7 @@ def _partitions(topic: TopicDescription) -> list[TopicPartition]:
 
 
 def select(topics: KnownTopics, query: TopicQuery, sizes: Mapping[str, int] | None = None) -> TopicPage:
-    """The page that was asked for. `sizes` are needed to sort by them."""
+    """The requested page. `sizes` are needed only to sort by them."""
     matching = [row for row in topics.rows if _matches(row, query)]
     if query.sort is SortKey.SIZE:
         known = sizes or {}
@@ -132,7 +132,7 @@ def select(topics: KnownTopics, query: TopicQuery, sizes: Mapping[str, int] | No
 
 
 def with_figures(admin: Admin, page: TopicPage, topics: KnownTopics) -> TopicPage:
-    """With the sizes and records of its rows."""
+    """The page with the sizes and numbers of records of its topics."""
     shown = [topics.by_name[row.name] for row in page.rows]
     sizes, records = read_sizes(admin, shown), read_records(admin, shown)
     rows = (replace(row, size=sizes.get(row.name), records=records.get(row.name)) for row in page.rows)

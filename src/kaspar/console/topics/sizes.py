@@ -1,4 +1,4 @@
-"""How many bytes partitions have: of their leaders' replicas, as the brokers' log directories report them."""
+"""The bytes of partitions: those of their leaders' replicas, as the brokers' log directories report them."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -10,18 +10,18 @@ from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription
 
 _MOST_NAMED: Final = 1_000
-"""Partitions in a request: a broker reports all of its replicas sooner than it reads the names of many, and bounds how
-many it reads."""
+"""The maximum number of partitions in a request. A broker reports all of its replicas faster than it reads the names of
+many partitions, and limits how many it reads."""
 
 
 def partition_sizes(admin: Admin, topics: Collection[TopicDescription]) -> dict[TopicPartition, int]:
-    """Without partitions whose leader does not report them. Empty for a caller who may not describe the cluster, to
+    """The sizes of the partitions whose leaders report them. Empty for a caller who may not describe the cluster, to
     which log directories belong."""
     sizes: dict[TopicPartition, int] = {}
     for leader, partitions in _by_leader(topics).items():
         try:
             log_dirs = describe_log_dirs(admin, leader, partitions if len(partitions) <= _MOST_NAMED else None)
-        except Refused:  # not permitted, or it has just left
+        except Refused:  # not permitted, or the broker has just left
             continue
         found = {where: replica.partition_size for log_dir in log_dirs for where, replica in log_dir.replicas.items()}
         sizes |= {where: found[where] for where in partitions if where in found}

@@ -1,4 +1,4 @@
-"""Aborts transactions. The request identifies the transaction as the page showed it, so that one that has started since
+"""Aborts transactions. The request identifies the transaction that the page showed, so that one that has started since
 is not aborted by mistake."""
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class SeenOnPartition:
 
 
 def terminate(admin: Admin, seen: SeenTransaction) -> int:
-    """Abort what the id has open and fence its producer, as `kaspar txn abort` does; the new epoch. Raises Refused,
-    NotThere and Conflict."""
+    """Abort the open transaction of a transactional id and fence its producer, as `kaspar txn abort` does. Returns the
+    new epoch. Raises Refused, NotThere and Conflict."""
     now = describe(admin, seen.transactional_id)
     if now.phase is Phase.ENDED:
         raise Conflict(f"The transaction of {seen.transactional_id} has already ended: its state is {now.state}.")
@@ -45,8 +45,8 @@ def terminate(admin: Admin, seen: SeenTransaction) -> int:
 
 
 def abort_hanging(admin: Admin, seen: SeenOnPartition) -> None:
-    """Write the marker of an abort to the partition, as `kafka-transactions abort` does. Raises Refused, and Conflict
-    if it is no longer open, or if its coordinator knows it after all."""
+    """Write an abort marker to the partition, as `kafka-transactions abort` does. Raises Refused, and Conflict if the
+    transaction is no longer open, or if its coordinator knows it after all."""
     where = TopicPartition(seen.topic, seen.partition)
     if where in expected_markers(admin, {seen.producer_id}).get(seen.producer_id, ()):
         raise Conflict(

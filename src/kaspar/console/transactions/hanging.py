@@ -1,7 +1,7 @@
 """Searches for hanging transactions by the rules of `kafka-transactions find-hanging` (KIP-664).
 
-The search asks the leader of every partition for its producers, so it runs only on request. Topics whose records the
-caller may not read are skipped and counted.
+The search requests the producers of every partition from its leader, so it runs only on request. Topics whose records
+the caller may not read are skipped and counted.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ from kaspar.console.problems import NotThere
 from kaspar.tools.transactions.hanging import OpenTransaction, hanging
 
 _AT_ONCE: Final = 500
-"""Partitions in one request."""
+"""The maximum number of partitions in one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class HangingTransaction:
     coordinator_epoch: int | None
     """None if no transaction of the producer has ended on this partition."""
     start_offset: int
-    """Readers of committed records wait here."""
+    """The offset at which read_committed readers wait."""
     last_timestamp_ms: int
 
 
@@ -38,13 +38,13 @@ class HangingTransaction:
 class HangingReport:
     found: tuple[HangingTransaction, ...]
     partitions: int
-    """How many were searched."""
+    """The number of partitions that were searched."""
     left_out: int
-    """How many were not, because the caller may not or because they have no leader."""
+    """The number of partitions that were not searched, because the caller may not or because they have no leader."""
 
 
 def search(admin: Admin, *, topic: str | None, silent_since_ms: int) -> HangingReport:
-    """A transaction with a record since then may still end by itself. Raises Refused and NotThere."""
+    """Find hanging transactions. One with a record since then may still end by itself. Raises Refused and NotThere."""
     partitions, without_leader = _partitions(admin, topic)
     candidates: list[OpenTransaction] = []
     left_out = without_leader
@@ -58,7 +58,7 @@ def search(admin: Admin, *, topic: str | None, silent_since_ms: int) -> HangingR
 
 
 def _partitions(admin: Admin, topic: str | None) -> tuple[list[TopicPartition], int]:
-    """Those with a leader, and how many have none."""
+    """The partitions with a leader, and the number of those without."""
     described = describe_topics_by_metadata(admin, None if topic is None else [topic])
     found: list[TopicPartition] = []
     without_leader = 0
@@ -73,7 +73,7 @@ def _partitions(admin: Admin, topic: str | None) -> tuple[list[TopicPartition], 
 
 
 def _open(admin: Admin, partitions: Sequence[TopicPartition]) -> tuple[list[OpenTransaction], int]:
-    """What is open on these partitions, and how many of them could not be asked."""
+    """The open transactions of these partitions, and the number of partitions that were refused."""
     found: list[OpenTransaction] = []
     refused = 0
     for where, producers in describe_producers(admin, partitions).items():
@@ -85,7 +85,7 @@ def _open(admin: Admin, partitions: Sequence[TopicPartition]) -> tuple[list[Open
 
 
 def expected_markers(admin: Admin, producer_ids: Collection[int]) -> dict[int, tuple[TopicPartition, ...]]:
-    """By producer, the partitions that its coordinator still writes a marker to."""
+    """The partitions to which coordinators still have to write markers, by producer id."""
     ids = {each.producer_id: each.transactional_id for each in list_transactions(admin, producer_ids=producer_ids)}
     described = describe_transactions(admin, ids.values())
     expected: dict[int, tuple[TopicPartition, ...]] = {}
@@ -94,7 +94,7 @@ def expected_markers(admin: Admin, producer_ids: Collection[int]) -> dict[int, t
         if not isinstance(found, Refused):
             expected[producer_id] = found.partitions
         elif found.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            raise found  # its transaction must not be taken for a hanging one
+            raise found  # otherwise its transaction would count as hanging
     return expected
 
 

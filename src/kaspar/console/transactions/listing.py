@@ -1,4 +1,4 @@
-"""The transactional ids of all coordinators. Those that are shown are described, for times, epochs and partitions."""
+"""The transactional ids of all coordinators. Only those on the page are described, for times, epochs and partitions."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ from kaspar.console.problems import NotThere
 _OPEN: Final = frozenset({"Ongoing"})
 _PREPARED: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 TWO_PHASE_TIMEOUT_MS: Final = (1 << 31) - 1
-"""What brokers report for a transaction that never times out (KIP-939)."""
+"""The timeout that brokers report for a transaction that never times out (KIP-939)."""
 
 
 class Phase(StrEnum):
     OPEN = "open"
     PREPARED = "prepared"
-    """Its end is decided, and being written to its partitions."""
+    """The outcome is decided, and is being written to the partitions."""
     ENDED = "ended"
 
 
@@ -50,13 +50,13 @@ class TransactionView:
     producer_id: int
     coordinator_id: int
     producer_epoch: int | None = None
-    """None, as all that follows, if it cannot be described."""
+    """Like all that follows, None or empty if the transaction cannot be described."""
     start_time_ms: int | None = None
     timeout_ms: int | None = None
     is_two_phase: bool = False
     """Whether it never times out, because another system decides its end (KIP-939)."""
     partitions: tuple[str, ...] = ()
-    """Those that have no marker of its end yet."""
+    """The partitions without a marker of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def phase_of(state: str) -> Phase:
 
 
 def select(listed: Sequence[TransactionListing], query: TransactionQuery) -> tuple[list[TransactionListing], int]:
-    """Those of the page, and how many match."""
+    """The transactional ids of the page, and the number of those that match."""
     matching = sorted((each for each in listed if _matches(each, query)), key=lambda each: each.transactional_id)
     matching.sort(key=_SORTED_BY[query.sort], reverse=query.descending)
     return matching[query.offset : query.offset + query.limit], len(matching)
@@ -88,7 +88,7 @@ def page(admin: Admin, listed: Sequence[TransactionListing], query: TransactionQ
 
 
 def describe(admin: Admin, transactional_id: str) -> TransactionView:
-    """Raises Refused and NotThere."""
+    """Read one transaction. Raises Refused and NotThere."""
     found = describe_transactions(admin, [transactional_id])[transactional_id]
     if isinstance(found, Refused):
         if found.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:

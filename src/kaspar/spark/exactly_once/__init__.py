@@ -1,4 +1,4 @@
-"""The exactly-once guarantee of Spark writes: what connects kaspar.exactly_once to Spark's tasks and driver.
+"""The exactly-once guarantee of Spark writes: connects kaspar.exactly_once to Spark's tasks and driver.
 
 guarantee.py        ExactlyOnce, the Guarantee of a write; asks Spark which query and batch a task belongs to
 task.py, driver.py  what runs in a task, and what publishes the tasks' messages on the driver

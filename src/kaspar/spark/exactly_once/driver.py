@@ -1,4 +1,4 @@
-"""The driver's side: publishes or aborts what the tasks' messages name (kaspar.exactly_once.publishing)."""
+"""The driver's side: publishes or aborts the transactions in the tasks' messages (kaspar.exactly_once.publishing)."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,8 @@ from kaspar.spark.writing.options import WriteOptions
 def publish_messages(
     options: WriteOptions, batch: BatchName | None, messages: Sequence[WriterCommitMessage | None]
 ) -> None:
-    """`batch` is None for a streaming query. Tasks know more about it: which stream it belongs to, if any."""
+    """Publish the transactions of the tasks. `batch` is None for a streaming query. If tasks have written, the batch is
+    taken from their messages, which also contain the stream that it belongs to, if any."""
     written = [message for message in messages if isinstance(message, TaskWritten)]
     if written:
         batch = written[0].batch
@@ -40,7 +41,8 @@ def publish_messages(
 def abort_messages(
     options: WriteOptions, batch: BatchName | None, messages: Sequence[WriterCommitMessage | None]
 ) -> None:
-    """If no task has finished, each has aborted its own transaction; the next run finds what killed tasks left."""
+    """Abort the transactions of a failed job. If no task has finished, each has aborted its own transaction; the next
+    run aborts those of killed tasks."""
     is_job = batch is not None
     written = [message for message in messages if isinstance(message, TaskWritten)]
     if batch is None and written:
@@ -53,7 +55,7 @@ def abort_messages(
 
 
 def _other_topics(last: BatchDecision | None, batch: BatchName, target: str) -> str:
-    """Where the batch was published, if the program has since been changed to write to another topic."""
+    """The topics where the batch was published, if the program has since been changed to write to another topic."""
     if last is None or last.covers is None or last.batch.batch_id != batch.batch_id or target in last.covers:
         return ""
     return ", ".join(last.covers)

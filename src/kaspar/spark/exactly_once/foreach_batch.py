@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-_publishing = threading.Lock()  # queries of one program call from their own threads, and share connections
+_publishing = threading.Lock()  # queries of one program call this from their own threads, and share connections
 _blocks = Blocks()
 
 
@@ -52,7 +52,7 @@ def write_batch(
     topic: str | None = None,
     options: Mapping[str, str],
 ) -> None:
-    """Write the rows once, however often the batch is repeated. For several writes of a batch see batch()."""
+    """Write the rows once, however often the batch is repeated. Use batch() for several writes of a batch."""
     with batch(batch_id, query=query, options=options) as writes:
         writes.write(rows, topic=topic)
 
@@ -62,9 +62,9 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
     """The writes of one batch. They are published when the block ends: all of them, or none if it raises. A batch has
     one block per name.
 
-    `query` is the name under which batches are counted, by default the id of the streaming query that this is called
-    in. A query with a new checkpoint counts from 0, so it needs a new name. `options` are the write options of the data
-    source.
+    `query` is the name under which batches are counted, by default the id of the streaming query in which this is
+    called. A query with a new checkpoint counts from 0, so it needs a new name. `options` are the write options of the
+    data source.
     """
     query_id, run_id = _running_query()
     name = query or query_id
@@ -99,14 +99,14 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
 
 
 class Batch:
-    """What batch() yields."""
+    """The writes of one batch, as batch() yields them."""
 
     def __init__(self, options: Mapping[str, str], name: BatchName) -> None:
         self.name = name
         self.is_published = False
-        """Whether an earlier run has published the batch: then nothing is written."""
+        """Whether an earlier run has published the batch. If so, nothing is written."""
         self.note: str | None = None
-        """Kept with the decision that publishes the batch, until a later batch is published."""
+        """A text that is stored with the decision that publishes the batch, until a later batch is published."""
         self.written: list[TaskWritten] = []
         self.writes = Writes(None)
         self._options = options
@@ -117,12 +117,12 @@ class Batch:
             self.writes = Writes(state.last)
 
     def write(self, rows: "DataFrame", *, topic: str | None = None) -> None:
-        """Write the rows, as the data source would; without `topic` to the topics of their `topic` column."""
+        """Write the rows, as the data source does; without `topic`, to the topics in their `topic` column."""
         self._write(rows, planned(self._options_for(topic), rows.schema))
 
     def run(self, rows: "DataFrame", program: TaskProgram, *, topic: str | None = None) -> list[bytes] | None:
         """Run the program in the tasks of `rows`, and write what it yields. Returns what it returned in each task, in
-        the order of the partitions of `rows`; None if the batch is already published, and nothing runs."""
+        the order of the partitions of `rows`; None if the batch is already published, in which case nothing runs."""
         results = self._write(rows, self._options_for(topic), program)
         return None if self.is_published else results
 
@@ -162,7 +162,7 @@ def _publish(process: ProcessState, writes: Batch) -> None:
 
 
 def _clean_up(process: ProcessState, name: BatchName, *, is_in_doubt: bool) -> None:
-    """Abort what the block wrote. If its decision may still reach the log, make sure that it will not be valid."""
+    """Abort what the block wrote. If its decision may still reach the log, make it void."""
     if is_in_doubt:
         abort_batch(process.participants, name)
     else:
@@ -197,8 +197,8 @@ def _running_query() -> tuple[str | None, str | None]:
 
 
 def _run_of(context: "SparkContext", query_id: str) -> str | None:
-    """The run id of a query whose program sets a job group of its own. Such a group never changes, so a run that
-    repeats a batch would be taken for the run before it. Spark keeps the run ids of all sessions."""
+    """The run id of a query whose program sets its own job group. Such a group never changes, so it cannot be used
+    instead: a run that repeats a batch would look like the run before it. Spark keeps the run ids of all sessions."""
     from pyspark.sql import SparkSession
 
     session, java = SparkSession.getActiveSession(), context._jvm

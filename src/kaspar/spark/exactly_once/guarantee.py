@@ -16,8 +16,8 @@ _QUERY_ID, _RUN_ID, _BATCH_ID = "sql.streaming.queryId", "spark.jobGroup.id", "s
 
 @dataclass(frozen=True)
 class ExactlyOnce:
-    """A Guarantee (writing/guarantee.py). In a streaming query the driver does not know query and batch when it creates
-    this; the tasks ask Spark, and their messages carry both to the driver."""
+    """A Guarantee (writing/guarantee.py). The driver of a streaming query does not know the query and the batch when it
+    creates this; the tasks ask Spark, and their messages carry both to the driver."""
 
     options: WriteOptions
     batch: BatchName | None

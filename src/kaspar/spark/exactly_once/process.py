@@ -1,7 +1,7 @@
-"""What this Python process keeps of exactly-once writes, for the options of a write.
+"""What this Python process keeps for exactly-once writes, by the options of a write.
 
-Spark's Python workers are forked from one that may have imported this module, and are reused for task after task: the
-state is created in the worker that uses it, and kept for as long as the worker lives.
+Spark's Python workers are forked from a process that may have imported this module, and are reused for many tasks. So
+the state is created in the worker that uses it, and kept for as long as the worker lives.
 """
 
 import os

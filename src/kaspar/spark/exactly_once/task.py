@@ -1,4 +1,4 @@
-"""A task's part: its record batches go into a transaction of its own. A task without rows opens none."""
+"""A task's part: its record batches are written in its own transaction. A task without rows opens none."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -72,7 +72,7 @@ class ExactlyOnceTask:
                 self._attempt.abort(is_urgent=False)
 
     def _begun(self) -> RawProducer:
-        """The transaction's producer; if the batch is decided, one that is used only to look up partitions."""
+        """The producer of the task's transaction. If the batch is decided, one that only looks up partitions."""
         if self._producer is not None:
             return self._producer
         process, terms = self._process, self._options.producer.terms

@@ -1,7 +1,7 @@
 """Avro records (without a file header), by a given schema and optionally a reader schema.
 
-Each record is walked once, by a plan that is made of both schemas, and its values go straight into Arrow's buffers: no
-Python object is created for a record or a value.
+Each record is read in one pass, by a plan that combines both schemas, and its values are written straight into Arrow's
+buffers: no Python object is created for a record or a value.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from kaspar.spark.kafka_settings import InvalidOption
 
 
 class AvroDecoder:
-    """Raises InvalidOption for schemas that no column can hold, or of which one cannot be read as the other."""
+    """Raises InvalidOption if no column can hold a schema, or if data of one schema cannot be read as the other."""
 
     def __init__(self, schema: str, reader_schema: str | None = None) -> None:
         reader = parsed(reader_schema or schema)

@@ -19,9 +19,9 @@ _OUT_OF_RANGE = "it has a number that its type cannot hold"
 def read_rows(
     program: Program, column: pa.BinaryArray, rows: Rows, arrow_type: pa.DataType, *, prefix: int = 0
 ) -> tuple[pa.Array, Mapping[int, str]]:
-    """The values of these rows of the column, of the type of the program's reader, and why some of them, by their
-    number among `rows`, are null: they could not be read. No row may be null, or shorter than its prefix, which is
-    not part of the record."""
+    """Read these rows of the column. Returns their values, of the type of the program's reader, and the reasons why
+    some of them could not be read and are null, by their position in `rows`. No row may be null, or shorter than its
+    prefix, which is not part of the record."""
     _, offsets, data = column.buffers()
     filler = _filler(program, len(rows))
     filler.fill(
@@ -67,7 +67,7 @@ def _step(
             struct.pack(f"{len(plan.table)}q", *plan.table),
             plan.default,
         )
-        inner.extend(_step(each, columns, made) for each in plan.inner)  # which may have this one in them
+        inner.extend(_step(each, columns, made) for each in plan.inner)  # a recursive record contains its own step
     return made[plan]
 
 

@@ -1,4 +1,4 @@
-"""The defaults of fields in Avro's binary encoding, in which they are read as if the writer had written them."""
+"""The defaults of fields in Avro's binary encoding, so that they are read as if the writer had written them."""
 
 import struct
 from typing import Any
@@ -12,11 +12,11 @@ _STRUCTS = {"float": "<f", "double": "<d"}
 
 
 class _Unfit(Exception):
-    """The JSON is no value of the type."""
+    """The JSON value is not of the type."""
 
 
 def encoded_default(field: Field) -> bytes:
-    """Raises InvalidOption if the default is not of the field's type, which no registry accepts."""
+    """The default of the field. Raises InvalidOption if it is not of the field's type, which no registry accepts."""
     try:
         return _encoded(field.type, field.default)
     except _Unfit:
@@ -59,7 +59,7 @@ def _primitive(kind: str, value: Any) -> bytes:
 
 
 def _branch(union: Union, value: Any) -> bytes:
-    """Of the first branch that has such a value: mostly the first, which older versions of Avro require."""
+    """The value as the first branch that it fits. This is usually the first one, as older versions of Avro require."""
     for number, branch in enumerate(union.branches):
         try:
             return varlong(number) + _encoded(branch, value)

@@ -2,11 +2,11 @@
 alias, defaults for those that the writer does not have, promoted numbers, symbols of enums, branches of unions.
 
 The plan is a tree of steps in the order of the writer's bytes, and a tree of columns in the order of the reader's
-fields. avro_columns.py runs it. What a reader cannot have, such as a string for its int, is a Mismatch: it makes the
-whole schema unreadable, or, if it is a branch of a union, the records that use this branch.
+fields. avro_columns.py runs it. What the reader cannot represent, such as a string for its int, is a Mismatch: it makes
+the whole schema unreadable or, in a branch of a union, the records that use this branch.
 
 Two rules go beyond Avro's: a timestamp in milliseconds is converted if the reader has microseconds, and decimals of
-another scale are refused instead of moved by powers of ten.
+another scale are rejected instead of shifted by powers of ten.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from kaspar.spark.formats.avro_types import TIMES, decimal_digits, values_of
 
 
 class Mismatch(Exception):
-    """Why the reader cannot read it: the end of a sentence."""
+    """Data of the writer's schema cannot be read as the reader's. The text is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,12 +29,12 @@ class ColumnPlan:
     storage: int
     inner: tuple["ColumnPlan", ...] = ()
     symbols: tuple[str, ...] = ()
-    """Of an enum, whose column has their numbers."""
+    """The symbols of an enum, whose column contains their numbers."""
 
 
 @dataclass(slots=True, eq=False)
 class StepPlan:
-    """Only a skipped record has itself in it."""
+    """A step of the plan. It can contain itself only if it skips a recursive record."""
 
     op: int
     column: ColumnPlan | None = None
@@ -51,8 +51,9 @@ class Program:
 
 
 def plan(writer: AvroType, reader: AvroType, *, has_bare_bytes: bool = False) -> Program:
-    """The reader's type is one that a column can hold (avro_types.py). `has_bare_bytes`: a record whose whole schema is
-    `bytes` is not encoded, as Confluent's KafkaAvroSerializer has it. Raises Mismatch."""
+    """Plan how to read data of the writer's schema. The reader's type must be one that a column can hold
+    (avro_types.py). `has_bare_bytes`: a record whose whole schema is `bytes` is not encoded, as in Confluent's
+    KafkaAvroSerializer. Raises Mismatch."""
     if has_empty_items(writer):
         raise Mismatch("it may have arrays of items without bytes, of which a few bytes can be any number")
     column = _column(reader)
@@ -93,7 +94,7 @@ _PROMOTIONS = {
 def _column(reader: AvroType) -> ColumnPlan:
     match reader:
         case Union():
-            # The wider of int and long, or of float and double, has the higher number.
+            # The storage numbers are ordered so that long is above int, and double above float.
             return max(map(_column, values_of(reader)), key=lambda column: column.storage)
         case Record():
             return ColumnPlan(steps.STRUCTS, tuple(_column(each.type) for each in reader.fields))
@@ -137,7 +138,8 @@ def _step(writer: AvroType, reader: AvroType, column: ColumnPlan) -> StepPlan:
 
 
 def _written_union(writer: Union, reader: AvroType, column: ColumnPlan) -> StepPlan:
-    """A branch that the reader cannot read spoils only the records that have it, unless it is so with all of them."""
+    """The step for a writer's union. A branch that the reader cannot read makes only the records that use it
+    unreadable, unless this holds for all branches."""
     branches: list[StepPlan] = []
     mismatches: list[Mismatch] = []
     for branch in writer.branches:
@@ -152,7 +154,7 @@ def _written_union(writer: Union, reader: AvroType, column: ColumnPlan) -> StepP
 
 
 def _read_union(writer: AvroType, reader: Union, column: ColumnPlan) -> StepPlan:
-    """The branch of the same type, else the first that can read it."""
+    """The step for a reader's union: reads the branch of the same type, or else the first that can be read."""
     if writer.kind == "null":
         if any(branch.kind == "null" for branch in reader.branches):
             return StepPlan(steps.NULL, column)
@@ -190,7 +192,7 @@ def _record(writer: Record, reader: Record, column: ColumnPlan) -> StepPlan:
 
 
 def _by_alias(name: str, fields: Iterable[Field], written: set[str]) -> Field | None:
-    """A reader's field that has the writer's name as an alias, unless the writer also has one of its own name."""
+    """The reader's field that has the writer's name as an alias, unless the writer also has a field of its own name."""
     return next((each for each in fields if name in each.aliases and each.name not in written), None)
 
 
@@ -227,7 +229,7 @@ def _symbols(writer: Enumeration, reader: Enumeration) -> Iterable[int]:
 
 
 def _is_named(writer: Record | Enumeration | Fixed, reader: Record | Enumeration | Fixed) -> bool:
-    """By the name without its namespace, as Avro's specification has it, or an alias of the reader."""
+    """Whether the names match: without their namespace, as in Avro's specification, or by an alias of the reader."""
     names = {reader.name.simple, *(alias.simple for alias in reader.aliases)}
     return writer.name.simple in names
 
@@ -243,7 +245,7 @@ def _shown(node: AvroType) -> str:
 
 
 def _skip(writer: AvroType, records: dict[AvroType, StepPlan]) -> StepPlan:
-    """`records` are those that are planned already, or being so."""
+    """The step that skips a value. `records` has the steps of the records seen so far, perhaps incomplete."""
     match writer:
         case Union():
             return StepPlan(steps.UNION, inner=[_skip(branch, records) for branch in writer.branches])

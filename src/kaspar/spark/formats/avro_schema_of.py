@@ -1,5 +1,5 @@
-"""The Avro schema of a Spark type, as Spark's to_avro has it, except that null is the first branch of a union, and the
-default: so a column that is added to a query makes a schema that can read older records."""
+"""The Avro schema of a Spark type, as in Spark's to_avro, with one difference: null is the first branch of a union, and
+the default. So the schema of a query to which a column was added can read older records."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ RECORD_NAME = "topLevelRecord"  # Spark's
 
 
 def avro_schema_of(data_type: DataType, *, record_name: str = RECORD_NAME) -> str:
-    """In JSON. Raises InvalidOption for types that Avro does not have."""
+    """The schema as JSON. Raises InvalidOption for types that Avro does not have."""
     return json.dumps(_schema(data_type, record_name))
 
 
@@ -71,7 +71,7 @@ def _schema(data_type: DataType, name: str) -> Any:
 
 
 def _field(field: StructField, record_name: str) -> dict[str, Any]:
-    # The name of a nested record has those around it in front, as its namespace.
+    # The name of a nested record starts with the names of the records around it, as its namespace.
     schema = _nullable(field.dataType, f"{record_name}.{field.name}", field.nullable)
     return {"name": field.name, "type": schema, **({"default": None} if field.nullable else {})}
 

@@ -1,7 +1,7 @@
-"""The Spark type of an Avro schema: those of Spark's from_avro.
+"""The Spark type of an Avro schema, as in Spark's from_avro.
 
-A union of a type and null is that type, of int and long a long, of float and double a double; other unions and
-recursive records are refused, since no column can hold them.
+A union of a type and null is that type, of int and long a long, of float and double a double. Other unions and
+recursive records are rejected, because no column can hold them.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ _WIDER = {frozenset(("int", "long")): LongType(), frozenset(("float", "double"))
 
 
 def parsed(text: str, references: Mapping[str, str] | None = None) -> AvroType:
-    """`references` are the texts that the schema refers to. Raises InvalidOption."""
+    """Parse a schema. `references` are the texts of the schemas that it refers to. Raises InvalidOption."""
     try:
         return parse(text, references or {}, validate_defaults=False).root
     except InvalidSchema as problem:
@@ -60,7 +60,7 @@ def parsed(text: str, references: Mapping[str, str] | None = None) -> AvroType:
 
 
 def spark_type(node: AvroType, within: frozenset[AvroType] = frozenset()) -> DataType:
-    """`within` are the records around it. Raises InvalidOption."""
+    """The Spark type of an Avro type. `within` are the records around it. Raises InvalidOption."""
     match node:
         case Union():
             branches = values_of(node)
@@ -86,12 +86,12 @@ def spark_type(node: AvroType, within: frozenset[AvroType] = frozenset()) -> Dat
 
 
 def values_of(union: Union) -> list[AvroType]:
-    """Its branches other than null."""
+    """The branches of a union other than null."""
     return [branch for branch in union.branches if branch.kind != "null"]
 
 
 def decimal_digits(node: AvroType) -> tuple[int, int] | None:
-    """Precision and scale of a decimal; None if it is none."""
+    """The precision and scale of a decimal; None for any other type."""
     if logical_type(node) != "decimal":
         return None
     return cast(int, node.properties["precision"]), cast(int, node.properties.get("scale", 0))

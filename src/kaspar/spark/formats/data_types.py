@@ -1,4 +1,4 @@
-"""Parses Spark types without a JVM: the data source runs in Python processes that have none.
+"""Parses Spark types without a JVM, because the data source runs in Python processes that have none.
 
 A schema is a DDL string ("id BIGINT, tags ARRAY<STRING>") or the JSON of a schema (`df.schema.json()`), as everywhere
 in Spark. Everything is nullable, as in from_json: a topic may contain anything.
@@ -85,7 +85,7 @@ def arrow_type_of(data_type: DataType) -> pa.DataType:
 
 
 class _Ddl:
-    """One DDL string, read from left to right."""
+    """A DDL string, parsed from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -102,7 +102,7 @@ class _Ddl:
         return data_type
 
     def _split(self) -> list[tuple[str, str]]:
-        """Words, quoted names, comments and signs, each with its kind; an empty sign at the end."""
+        """The words, quoted names, comments and signs of the string, each with its kind; the last is an empty sign."""
         tokens, position, end = [], 0, len(self._text.rstrip())
         while position < end:
             found = _TOKEN.match(self._text, position)

@@ -1,9 +1,10 @@
 """Dead letters: records that could not be decoded, written unchanged to another topic, with headers that say why.
 
 The headers are those of Kafka Connect's dead letter queue (KIP-298), so that tools for it can read them, and one more
-for the record's timestamp. The letter itself has the time when it was written, from which the topic's retention counts:
-letters of old records would otherwise be deleted before anyone sees them. A letter goes to the partition with the
-number of its record's (modulo the topic's partitions), so letters of one partition keep their order.
+for the record's timestamp. The timestamp of the dead letter itself is the time when it was written, because the
+retention of the topic counts from it: otherwise dead letters of old records would be deleted before anyone sees them. A
+dead letter is written to the partition with its record's number (modulo the topic's partitions), so the dead letters of
+one partition keep their order.
 """
 
 import time
@@ -29,7 +30,7 @@ _BATCH_BYTES = 256 * 1024  # a batch ends with the record that reaches this size
 class DeadLetter:
     source: TopicPartition
     record: Record  # as it was read, with its offset
-    field: str  # which part of it could not be decoded
+    field: str  # the part of it that could not be decoded
     reason: str
 
     def to_record(self, now_ms: int) -> Record:
@@ -46,7 +47,7 @@ class DeadLetter:
 
 
 class DeadLetters(Protocol):
-    """Where letters go. They are stored when `put` returns."""
+    """A destination of dead letters. They are stored when `put` returns."""
 
     topic: str
 
@@ -54,7 +55,7 @@ class DeadLetters(Protocol):
 
 
 class DeadLetterTopic:
-    """Connects with the first letter: most tasks have none."""
+    """Writes dead letters to a topic. It connects with the first one: most tasks have none."""
 
     def __init__(self, topic: str, connection: ConnectionSettings) -> None:
         self.topic = topic
@@ -63,7 +64,7 @@ class DeadLetterTopic:
         self._producer: RawProducer | None = None
 
     def put(self, letters: Sequence[DeadLetter]) -> None:
-        """Returns when all of them are stored. Raises Refused if they cannot be."""
+        """Write dead letters; returns when all of them are stored. Raises Refused if they cannot be."""
         if self._producer is None:
             client = self._client = self._connection.client()
             self._producer = RawProducer(client, producer=init_producer_id(client, None).producer)

@@ -1,7 +1,7 @@
 """The options that declare a format.
 
-Files that an option names are read on the driver, when the options are parsed: executors need not have them. What a
-registry has to say about the reader's schema is asked for on the driver, too, once for each query (registered.py).
+Files that an option names are read on the driver when the options are parsed, so executors need not have them. The
+reader's schema of a registry is also looked up on the driver, once for each query (registered.py).
 """
 
 import base64
@@ -27,7 +27,7 @@ _OPTIONS: dict[str, dict[str, bool]] = {
     "avro": {"schema": True, "readerSchema": False},
     "protobuf": {"message": True, "schema": False},
 }
-# Those of a format whose schemas are in a registry: there is one, and the field has no schema of its own.
+# The same for a format with a registry. Its records have registered schemas, so the field has no schema option.
 _REGISTERED_OPTIONS: dict[str, dict[str, bool]] = {
     "json": {"readerSchema": False, "subject": False, "schema.version": False},
     "avro": {"readerSchema": False, "subject": False, "schema.version": False},
@@ -41,17 +41,17 @@ class FormatOptions:
     """The declared format of one field: `<field>.format` and its options, with files already read."""
 
     name: str = "bytes"
-    schema: str | None = None  # of json, Spark's; of avro, its own
+    schema: str | None = None  # for json, Spark's schema; for avro, Avro's
     reader_schema: str | None = None  # the same, for records whose own schemas are in a registry
-    message: str | None = None  # of protobuf: a full name in the descriptor set, or a class to import
+    message: str | None = None  # for protobuf: a full name in the descriptor set, or a class to import
     descriptor_set: bytes | None = None
     registry: "RegistryConfig | None" = None
-    subject: str | None = None  # whose schema is that of the reader
+    subject: str | None = None  # the subject of the reader's schema
     version: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str], field: Field) -> "FormatOptions":
-        """From the options of a query, with case-insensitive names. Raises InvalidOption."""
+        """The format that the options of a query declare. Names are case-insensitive. Raises InvalidOption."""
         given = {name.lower(): text.strip() for name, text in options.items()}
         name = given.get(f"{field}.format", "bytes").lower()
         if name not in _OPTIONS:
@@ -94,7 +94,7 @@ class FormatOptions:
 
 
 def version_of(text: str | None, option: str) -> int | None:
-    """None for the latest."""
+    """The version that an option names; None for the latest."""
     if not text or text.lower() in ("latest", "-1"):
         return None
     return whole_number({option: text}, option, 0, at_least=1)
@@ -118,7 +118,7 @@ def avro_text(given: str | None, option: str) -> str | None:
 
 
 def _descriptor_set(given: str | None, option: str) -> bytes | None:
-    """From a file, or from base64 in the option itself."""
+    """The descriptor set from the file that the option names, or from base64 in the option itself."""
     if given is None:
         return None
     if not Path(given).is_file():

@@ -1,4 +1,4 @@
-"""The decoder of a declared format. What it needs of a codec is loaded when it is created."""
+"""Creates the decoder of a declared format. The codec that it needs is loaded when it is created."""
 
 from typing import Protocol
 

@@ -1,7 +1,7 @@
 """The interface of decoders: bytes of one column in, values of one Spark type out, and a reason for each bad row.
 
-A record that cannot be decoded does not affect its neighbours: it is null in the values, with a reason of its own. A
-null record (a null key, a tombstone) is null, and not bad.
+A record that cannot be decoded does not affect its neighbours: it is null in the values, and has its own reason. A null
+record (a null key, a tombstone) is null, and not bad.
 """
 
 import gc
@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    values: pa.Array  # of the Arrow type of the decoder's data_type, as long as what was decoded
+    values: pa.Array  # of the Arrow type of the decoder's data_type, with one value for each row
     bad: Mapping[int, str] = field(default_factory=dict)  # why a row could not be decoded; such a row is null
 
 
@@ -32,8 +32,8 @@ class Decoder(Protocol):
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the garbage collector: values created one by one all live until they are in their column, so it would
-    find nothing, and take as long as the decoding itself."""
+    """Pause the garbage collector. Values that are created one by one all live until they are in their column, so it
+    would find nothing, and take as long as the decoding itself."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -59,7 +59,7 @@ class Unfit(Exception):
 
 @contextmanager
 def fitting(reason: str) -> Iterator[None]:
-    """Turns errors of Arrow into Unfit with this reason."""
+    """Turn errors of Arrow into Unfit with this reason."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -67,7 +67,7 @@ def fitting(reason: str) -> Iterator[None]:
 
 
 def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: dict[int, str]) -> pa.Array:
-    """The column that `gather` builds of the values; a value that does not fit becomes null and bad."""
+    """The column that `gather` builds from the values. A value that does not fit becomes null and bad."""
     with suppress(Unfit):
         return gather(values)
     reasons: dict[int, str] = {}
@@ -76,7 +76,7 @@ def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: d
         try:
             gather(values[start:end])
         except Unfit as unfit:
-            reasons[start] = str(unfit)  # finally that of this row alone
+            reasons[start] = str(unfit)  # the last call for a row that does not fit is for this row alone
             return False
         return True
 
@@ -87,8 +87,8 @@ def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: d
 
 
 def in_rows(parts: Sequence[tuple[npt.NDArray[np.int32], pa.Array]], count: int) -> pa.Array:
-    """A column of `count` rows, composed of at least one part: its values, and the rows that they belong to. All other
-    rows are null."""
+    """A column of `count` rows, composed of at least one part. A part has row numbers, and the values of these rows.
+    All other rows are null."""
     rows = np.concatenate([rows for rows, _ in parts])
     where = np.zeros(count, dtype=np.int64)
     where[rows] = np.arange(len(rows))

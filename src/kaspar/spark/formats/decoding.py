@@ -1,8 +1,8 @@
 """Decodes the keys and values of a task's raw batches.
 
-Without a dead-letter topic a record that cannot be decoded stops the query with an error that names it. With one it is
-left out of the rows after its dead letter was stored: a letter may be written twice if a task runs again, but no record
-is lost silently.
+Without a dead-letter topic a record that cannot be decoded stops the query with an error that names it. With one the
+record is omitted from the rows after its dead letter was stored. A dead letter may be written twice if a task runs
+again, but no record is lost silently.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from kaspar.spark.formats.declared_decoders import DeclaredFormats, decoder_of
 from kaspar.spark.formats.decoder import Decoder
 from kaspar.spark.kafka_settings import ConnectionSettings
 
-# What an error names, and what a dead letter consists of: read even if the query does not select it.
+# The columns that an error names, and those of a dead letter: they are read even if the query does not select them.
 _WHICH_RECORD = ("topic", "partition", "offset")
 _WHOLE_RECORD = (*_WHICH_RECORD, "key", "value", "timestamp", "headers")
 
@@ -40,7 +40,7 @@ class DecodingOptions(DeclaredFormats, Protocol):
 
 
 def raw_columns(options: DecodingOptions, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The columns that `decoded` needs to return the wanted ones: these first, others after them."""
+    """The columns that `decoded` needs to return the wanted ones, which come first."""
     if not _decoders(options, wanted):
         return tuple(wanted)
     needed = _WHICH_RECORD if options.dead_letter_topic is None else _WHOLE_RECORD
@@ -50,7 +50,7 @@ def raw_columns(options: DecodingOptions, wanted: Sequence[str]) -> tuple[str, .
 def decoded(
     batches: Iterable[pa.RecordBatch], options: DecodingOptions, wanted: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the raw columns, turned into batches of the wanted columns with key and value decoded."""
+    """Decode key and value: turn batches of the raw columns into batches of the wanted columns."""
     decoders = _decoders(options, wanted)
     if not decoders:
         yield from batches
@@ -68,7 +68,7 @@ def decoded(
 def decode_batch(
     batch: pa.RecordBatch, decoders: Mapping[Field, Decoder], wanted: Sequence[str], letters: DeadLetters | None
 ) -> pa.RecordBatch:
-    """The rows that can be decoded. The others are put into `letters`; without it the first of them raises."""
+    """The rows that can be decoded. The others are put into `letters`; if that is None, the first of them raises."""
     columns = {name: batch.column(name) for name in wanted}
     bad: dict[int, tuple[Field, str]] = {}
     for field, decoder in decoders.items():
@@ -94,7 +94,7 @@ def _letters(batch: pa.RecordBatch, bad: Mapping[int, tuple[Field, str]], dead_l
     times_us = records.column("timestamp").cast(pa.int64()).to_pylist()
     for row, time_us, raw in zip(rows, times_us, records.drop_columns("timestamp").to_pylist(), strict=True):
         field, reason = bad[row]
-        if raw["topic"] == dead_letter_topic:  # it would produce letters for letters without end
+        if raw["topic"] == dead_letter_topic:  # it would produce dead letters for dead letters without end
             raise _undecodable(batch, row, field, reason)
         headers = tuple((header["key"], header["value"]) for header in raw["headers"] or ())
         record = Record(time_us // 1000, raw["key"], raw["value"], headers, raw["offset"])

@@ -23,7 +23,7 @@ _STRATEGY: Final = "TopicNameStrategy"  # Confluent's default
 
 @dataclass(frozen=True, slots=True)
 class EncodingOptions:
-    """Of one field, with files already read."""
+    """The encoding of one field, with files already read."""
 
     field: Field
     name: str
@@ -39,8 +39,8 @@ class EncodingOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], field: Field) -> "EncodingOptions | None":
-        """From the options of a write, with case-insensitive names; None if the column is written as it is. Raises
-        InvalidOption."""
+        """The encoding that the options of a write declare; None if the column is written as it is. Option names are
+        case-insensitive. Raises InvalidOption."""
         given = {name.lower(): text.strip() for name, text in options.items()}
         name = given.get(f"{field}.format", "bytes").lower()
         if name in _PLAIN:

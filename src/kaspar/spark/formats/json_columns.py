@@ -42,9 +42,9 @@ from kaspar.spark.formats.decoder import Decoded, collector_paused
 from kaspar.spark.formats.json_rows import BadJson, reader_of
 from kaspar.spark.formats.plain import NOT_UTF8, rows_without_utf8
 
-PARTS = 8  # into how many parts a rejected run of records is split
-FEW = 32  # so few are decoded one by one
-DEEP = 500  # levels: each takes two bytes at least
+PARTS = 8  # the number of parts into which a rejected run of records is split
+FEW = 32  # runs of at most this many records are decoded one by one
+DEEP = 500  # levels of nesting: each takes at least two bytes
 MOST_BYTES = 1 << 30  # Arrow counts the bytes of a block with 32 bits
 
 _READ_AS_THEY_ARE = (
@@ -129,7 +129,7 @@ class JsonDecoder:
 
 
 def _may_be_deep(column: pa.BinaryArray) -> npt.NDArray[np.bool_]:
-    """The records that may be nested deeper than json_rows allows; Arrow has no limit."""
+    """Which records may be nested deeper than json_rows allows; Arrow has no limit."""
     deep: npt.NDArray[np.bool_] = pc.greater_equal(pc.binary_length(column), 2 * DEEP).fill_null(False).to_numpy(False)
     if deep.any():
         long = column.filter(deep)
@@ -139,7 +139,7 @@ def _may_be_deep(column: pa.BinaryArray) -> npt.NDArray[np.bool_]:
 
 
 def schema_for_arrow(data_type: DataType) -> pa.Schema | None:
-    """The schema for Arrow; None if it cannot read all of it: maps, base64, and roots that are not objects."""
+    """The schema for Arrow; None if Arrow cannot read all of the type: maps, base64, and roots that are not objects."""
     if not isinstance(data_type, StructType):
         return None
     try:

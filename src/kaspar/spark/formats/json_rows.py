@@ -53,11 +53,11 @@ _WIDE = Context(prec=200, rounding=ROUND_HALF_UP)
 
 
 class BadJson(ValueError):
-    """Why a record cannot be decoded: the end of a sentence."""
+    """A record cannot be decoded. The text is the end of a sentence."""
 
 
 class _Integer(str):
-    """A number without point and exponent, as written."""
+    """A number without a decimal point and exponent, as written."""
 
 
 class _Float(str):
@@ -68,7 +68,7 @@ _parse = json.JSONDecoder(parse_int=_Integer, parse_float=_Float, parse_constant
 
 
 def reader_of(data_type: DataType) -> Callable[[bytes], Any]:
-    """Decodes a record to what pa.array takes, or raises BadJson. Raises InvalidOption for an unsupported type."""
+    """A function that decodes a record for pa.array or raises BadJson. Raises InvalidOption for an unsupported type."""
     if not isinstance(data_type, (StructType, ArrayType, MapType)):
         raise InvalidOption(f"A JSON schema must be a struct, an array or a map, not {data_type.simpleString()}.")
     convert = _converter(data_type, "it")
@@ -88,7 +88,7 @@ def reader_of(data_type: DataType) -> Callable[[bytes], Any]:
 
 
 def _converter(data_type: DataType, name: str) -> Convert:
-    """Converts a non-null value of a document to this type. `name` is its name in errors."""
+    """A function that converts a non-null value of a document to this type. `name` is its name in errors."""
     match data_type:
         case StructType():
             fields = [(field.name, _converter(field.dataType, field.name)) for field in data_type.fields]
@@ -156,7 +156,7 @@ def _integer(value: Any, bits: int, name: str, type_name: str) -> int:
     limit = 1 << (bits - 1)
     if not isinstance(value, _Integer):
         raise _mismatch(name, value, "a whole number")
-    if len(value) > 20 or not -limit <= int(value) < limit:  # 20: avoid parsing a million digits
+    if len(value) > 20 or not -limit <= int(value) < limit:  # 20: do not parse a million digits
         raise BadJson(f"{name} is {_shortened(value)}, which is too large for {type_name}")
     return int(value)
 
@@ -177,7 +177,7 @@ def _decimal(value: Any, data_type: DecimalType, name: str) -> Decimal:
         number = Decimal("NaN")
     if not number.is_finite():
         raise _mismatch(name, value, wanted)
-    if number.adjusted() <= data_type.precision:  # else it cannot fit, and might have a million digits
+    if number.adjusted() <= data_type.precision:  # otherwise it cannot fit, and might have a million digits
         rounded = number.quantize(Decimal(1).scaleb(-data_type.scale), context=_WIDE)
         if abs(rounded) < Decimal(1).scaleb(data_type.precision - data_type.scale):
             return rounded
@@ -186,7 +186,7 @@ def _decimal(value: Any, data_type: DecimalType, name: str) -> Decimal:
 
 def _timestamp(value: Any, name: str) -> int:
     if isinstance(value, _Integer) and len(value) < 13:
-        return int(value) * 1_000_000  # seconds, as from_json has it
+        return int(value) * 1_000_000  # seconds, as in from_json
     return _time(value, micros_of, name, "timestamp")
 
 

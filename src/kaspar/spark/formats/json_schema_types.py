@@ -1,8 +1,8 @@
-"""The Spark type of a JSON Schema, for records that are read by the registry.
+"""The Spark type of a JSON Schema, for records whose schemas are in the registry.
 
-A schema is a statement about values more than a type, so only those that leave no choice have one: objects with
-properties, arrays with one kind of items, numbers, text, null beside another type, and references within the document.
-For all others the columns are named by the option readerSchema.
+A JSON Schema is a set of conditions on values rather than a type, so only a schema that leaves no choice has a type:
+objects with properties, arrays with one kind of items, numbers, text, null beside another type, and references within
+the document. For all others the option readerSchema defines the columns.
 """
 
 import json
@@ -33,7 +33,7 @@ _NULL = {"type": "null"}
 
 
 def spark_type_of(text: str) -> DataType:
-    """A struct, map or array. Raises InvalidOption."""
+    """The type of a schema: a struct, map or array. Raises InvalidOption."""
     document = json.loads(text)
     found = _of(document, document, ())
     if not isinstance(found, StructType | MapType | ArrayType):

@@ -1,6 +1,6 @@
 """Columns as JSON values, for schemas whose values have a JSON form: JSON Schema and Protobuf.
 
-Fields that are null are left out, as in Spark's to_json. Bytes are base64, times ISO 8601 in UTC, and decimals numbers.
+Null fields are omitted, as in Spark's to_json. Bytes are base64, times ISO 8601 in UTC, and decimals numbers.
 """
 
 import base64

@@ -1,9 +1,9 @@
 """Protobuf messages, by a descriptor set and a message's name, or by a generated class.
 
-Messages are parsed one by one, in C, and their fields are gathered into columns, nested ones too, without building
-dicts. Types are those of Spark's from_protobuf, but wider where that would change a value: uint32 is a long, uint64 a
-decimal(20,0). A field with presence (optional, message, oneof) is null if it is not set; any other field then has its
-default, since the message does not distinguish the two. An enum is its name, or its number if it has no name.
+Messages are parsed one by one, in C, and their fields are gathered into columns, nested ones too, without creating
+dicts. Types are those of Spark's from_protobuf, but wider where a value would change otherwise: uint32 is a long,
+uint64 a decimal(20,0). A field with presence (optional, message, oneof) is null if it is not set; any other field then
+has its default, since the message does not distinguish the two. An enum is its name, or its number if it has no name.
 """
 
 import importlib
@@ -83,7 +83,7 @@ class ProtobufDecoder:
 
 
 def message_of_descriptor_set(descriptor_set: bytes, name: str) -> type[Message]:
-    """A message's class from what `protoc --include_imports --descriptor_set_out` writes."""
+    """The class of a message in a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it."""
     pool = descriptor_pool.DescriptorPool()
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file
@@ -95,7 +95,7 @@ def message_of_descriptor_set(descriptor_set: bytes, name: str) -> type[Message]
         raise InvalidOption(f"it is not a Protobuf descriptor set ({error}).") from error
     except KeyError as error:
         raise InvalidOption(f"the Protobuf descriptor set has no message {name}.") from error
-    except TypeError as error:  # mostly a file that was not included
+    except TypeError as error:  # usually a file that was not included
         raise InvalidOption(f"the Protobuf descriptor set cannot be used ({error}).") from error
     return message
 
@@ -114,7 +114,7 @@ def message_of_class(path: str) -> type[Message]:
 
 
 def _add_well_known(pool: descriptor_pool.DescriptorPool, files: Sequence[Any]) -> None:
-    """Protobuf's well-known types, which descriptor sets often leave out."""
+    """Add Protobuf's well-known types, which descriptor sets often omit."""
     given = {file.name for file in files}
     for needed in sorted({name for file in files for name in file.dependency} - given):
         if needed.startswith("google/protobuf/"):

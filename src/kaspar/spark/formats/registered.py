@@ -1,7 +1,7 @@
-"""The reader's schema of a query whose records have the schemas of a registry, and the decoders of such records.
+"""Reads records with schemas of a registry: looks up the reader's schema of a query, and creates the decoders.
 
 The reader's schema is looked up once, on the driver, when the query is planned: a given one, a version of a subject, or
-the latest version of the subject of its topic. It decides the columns, so it stays the same while the query runs.
+the latest version of the subject of its topic. It determines the columns, so it stays the same while the query runs.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ _TYPES = {"avro": SchemaType.AVRO, "json": SchemaType.JSON, "protobuf": SchemaTy
 
 
 def planned(declared: FormatOptions, field: Field, topics: Sequence[str]) -> FormatOptions:
-    """With the reader's schema. `topics` are those of the query, as far as its options name them. Raises InvalidOption,
-    and RegistryUnavailable."""
+    """The declared format with the reader's schema. `topics` are those of the query that its options name. Raises
+    InvalidOption and RegistryUnavailable."""
     if declared.registry is None or declared.reader_schema is not None or declared.descriptor_set is not None:
         return declared
     found = _reader(declared, field, topics)
@@ -38,7 +38,7 @@ def planned(declared: FormatOptions, field: Field, topics: Sequence[str]) -> For
 
 
 def registered_decoder(declared: FormatOptions) -> Decoder:
-    """Of what `planned` returns. Raises InvalidOption."""
+    """The decoder of a format that `planned` has returned. Raises InvalidOption."""
     assert declared.registry is not None
     match declared:
         case FormatOptions(name="avro", reader_schema=str(reader_schema)):
@@ -84,7 +84,8 @@ def _reader(declared: FormatOptions, field: Field, topics: Sequence[str]) -> Reg
 def schema_of_subject(
     client: RegistryClient, subject: str, version: int | None, name: str, field: Field
 ) -> RegisteredSchema:
-    """`version` is None for the latest, `name` that of the format. Raises InvalidOption and RegistryUnavailable."""
+    """The schema of a subject, the latest if `version` is None. `name` is that of the format. Raises InvalidOption, and
+    RegistryUnavailable if the registry does not respond."""
     try:
         found = client.latest(subject) if version is None else client.version(subject, version)
     except RegistryUnavailable:
@@ -123,12 +124,12 @@ def _with_reader(declared: FormatOptions, found: RegisteredSchema) -> FormatOpti
 
 
 def _as_text(data_type: DataType) -> str:
-    """As data_type_of reads it."""
+    """The type as a text that data_type_of parses."""
     return data_type.json() if isinstance(data_type, StructType) else data_type.simpleString()
 
 
 def _self_contained(found: RegisteredSchema) -> str:
-    """With the schemas that it refers to in it."""
+    """The text of the schema, with the schemas that it refers to inlined."""
     from kaspar.schemas.avro import parse
     from kaspar.schemas.schema import InvalidSchema
 

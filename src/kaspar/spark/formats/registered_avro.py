@@ -1,4 +1,4 @@
-"""Avro records with a schema's id in front: each is read by the schema it was written with, as the reader's schema.
+"""Avro records prefixed with a schema's id: each is read by the schema it was written with, as the reader's schema.
 
 The reader's schema is fixed when the query is planned, and so are the columns. New versions of the writer's schema are
 looked up when they appear, and resolved to it.
@@ -61,7 +61,7 @@ def _named(found: RegisteredSchema, key: SchemaKey) -> str:
 
 @lru_cache(maxsize=256)
 def _planned(text: str, references: tuple[tuple[str, str], ...], reader_schema: str) -> Program | str:
-    """How records of that schema are read, or why they cannot be. Kept for the next task of this Python worker."""
+    """The program for records of a schema, or why they cannot be read. Cached for later tasks of this worker."""
     try:
         return plan(parsed(text, dict(references)), parsed(reader_schema), has_bare_bytes=True)
     except InvalidOption as problem:

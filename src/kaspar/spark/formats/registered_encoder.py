@@ -1,8 +1,8 @@
-"""Encodes columns by a schema of the registry, with its id in front of every record.
+"""Encodes columns by a schema of the registry, and prefixes every record with its id.
 
-Which schema that is, is decided once, on the driver, when a write is planned, by Confluent's rules: a given one, or for
-Avro the one that the type of the column makes, is registered (`auto.register.schemas`), or must be so already;
-`use.latest.version` and a version name one of the subject. JSON and Protobuf without a given schema use the latest.
+The schema is determined once, on the driver, when a write is planned, by Confluent's rules. A given schema, or for Avro
+the one derived from the type of the column, is registered (`auto.register.schemas`), or must already be registered.
+`use.latest.version` or a version selects one of the subject. JSON and Protobuf without a given schema use the latest.
 """
 
 import json
@@ -35,7 +35,7 @@ _PLACEHOLDER: Final = "topic"
 
 
 class UnwritableValue(KasparError):
-    """A value is not of the schema. The text is for the author of the query."""
+    """A value does not match the schema. The text is for the author of the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,15 @@ class PlannedEncoding:
 
 class Encoder(Protocol):
     def encode(self, column: pa.Array) -> pa.BinaryArray:
-        """Nulls stay null. Raises UnwritableValue."""
+        """The records of a column; nulls stay null. Raises UnwritableValue."""
 
 
 # --- On the driver ----------------------------------------------------------------------------------------------------
 
 
 def planned_encoding(options: EncodingOptions, data_type: DataType, topic: str | None) -> PlannedEncoding:
-    """For a column of that type. `topic` is None if each row names its own. Raises InvalidOption, and
-    RegistryUnavailable."""
+    """Find the schema of a column of that type. `topic` is None if each row names its own. Raises InvalidOption, and
+    RegistryUnavailable if the registry does not respond."""
     try:
         found = _registered(options, data_type, topic)
     except RegistryUnavailable:
@@ -87,7 +87,7 @@ def _registered(options: EncodingOptions, data_type: DataType, topic: str | None
         version = None if options.use_latest else options.version
         return schema_of_subject(client, _subject(options, topic, text), version, options.name, options.field)
     schema = SchemaText(_TYPES[options.name], text)
-    parsed_schema = format_of(schema.type).parse(text, {})  # before it is sent: the registry's sentences are shorter
+    parsed_schema = format_of(schema.type).parse(text, {})  # before it is sent: the registry's messages say less
     subject = options.subject or _subject(options, topic, text, parsed_schema.name)
     if options.auto_register:
         return client.register(subject, schema, normalize=options.normalize)
@@ -111,7 +111,7 @@ def _subject(options: EncodingOptions, topic: str | None, text: str | None, reco
 
 
 def _check_columns(data_type: DataType, node: AvroType, where: str) -> None:
-    """Every field of the column has a place in the schema, and every required field of the schema has a column."""
+    """Check that the schema has each field of the column, and the column each required field of the schema."""
     if isinstance(node, Union):
         choices = values_of_union(node)
         if len(choices) != 1:
@@ -151,7 +151,7 @@ def encoder_of(planned: PlannedEncoding) -> Encoder:
 
 
 class AvroEncoder:
-    """Row by row, by fastavro."""
+    """Encodes row by row, with fastavro."""
 
     def __init__(self, planned: PlannedEncoding) -> None:
         from fastavro import parse_schema
@@ -159,7 +159,7 @@ class AvroEncoder:
         from kaspar.schemas.avro import parse
 
         schema = parse(planned.text, dict(planned.references), validate_defaults=False)
-        self._is_bytes = schema.root.kind == "bytes"  # which Confluent's serializers write as they are
+        self._is_bytes = schema.root.kind == "bytes"  # Confluent's serializers write bytes as they are
         self._schema: Any = parse_schema(json.loads(schema.formatted("resolved")))
         self._planned = planned
 
@@ -179,7 +179,7 @@ class AvroEncoder:
 
 
 class JsonFormEncoder:
-    """JSON, and Protobuf by its JSON form."""
+    """Encodes JSON, and Protobuf by its JSON form."""
 
     def __init__(self, planned: PlannedEncoding) -> None:
         self._values = values_of(planned.type, planned.text, dict(planned.references), planned.message)
@@ -204,7 +204,7 @@ def _encoded(values: list[Any], write: Callable[[Any], bytes], planned: PlannedE
 
 
 def encoded_columns(batch: pa.RecordBatch, encoders: Mapping[Field, Encoder]) -> pa.RecordBatch:
-    """The batch with these of its columns encoded."""
+    """The batch with its key and value columns encoded, if they have an encoder."""
     for name, encoder in encoders.items():
         if name in batch.schema.names:
             index = batch.schema.get_field_index(name)

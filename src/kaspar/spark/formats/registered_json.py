@@ -1,5 +1,5 @@
-"""JSON records with a schema's id in front. The schema must be known to the registry, but a record is not checked by
-it: the columns are those of the reader."""
+"""JSON records prefixed with a schema's id. The schema must be known to the registry, but a record is not validated
+against it: the columns are those of the reader."""
 
 import pyarrow as pa
 from pyspark.sql.types import DataType

@@ -1,6 +1,6 @@
-"""Protobuf records with a schema's id and message indexes in front.
+"""Protobuf records prefixed with a schema's id and message indexes.
 
-A record is parsed as the reader's message: Protobuf's fields are found by their numbers, so versions of a message read
+A record is parsed as the reader's message: Protobuf identifies fields by their numbers, so versions of a message read
 each other. A record of another message of the same or another schema is bad.
 """
 
@@ -21,7 +21,7 @@ from kaspar.spark.kafka_settings import InvalidOption
 
 
 class RegisteredMessages:
-    """A SchemaLookup: the reader's class for each record that is of that message."""
+    """A SchemaLookup that returns the reader's class for each record of its message. Other records raise."""
 
     def __init__(self, message: type[Message], registry: RegistryConfig) -> None:
         self._message = message
@@ -50,7 +50,7 @@ def _message_name(schema: RegisteredSchema, indexes: tuple[int, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _message_names(text: str, references: tuple[tuple[str, str], ...]) -> dict[tuple[int, ...], str] | str:
-    """By their indexes; or why the schema has none. Kept for the next task of this Python worker."""
+    """The names of a schema's messages by index, or why there are none. Cached for later tasks of this worker."""
     try:
         return message_names(FileDescriptorSet.FromString(compile_schema(text, dict(references))).file[-1])
     except InvalidSchema as problem:
@@ -71,7 +71,7 @@ def message_names(file: FileDescriptorProto) -> dict[tuple[int, ...], str]:
 
 
 def descriptor_set_of(schema: RegisteredSchema) -> bytes:
-    """Raises InvalidOption."""
+    """The descriptor set of a registered schema. Raises InvalidOption."""
     try:
         return compile_schema(schema.schema.text, schema.referenced)
     except InvalidSchema as problem:

@@ -1,7 +1,7 @@
-"""Schemas of records by the ids in front of them, for one format.
+"""Looks up the schemas of records by the ids in front of them, for one format.
 
-That the registry does not know an id, or knows it as a schema of another format, is a matter of the record, which goes
-to the dead letters. That the registry cannot be reached, or refuses the query, is not: it stops the query.
+If the registry does not know an id, or knows it as a schema of another format, this is an error of the record, which is
+written to the dead letters. If the registry cannot be reached, or refuses the query, the query stops.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _NOT_FOUND = 404
 
 
 class UnreadableSchema(Exception):
-    """Records with that schema cannot be decoded: the end of a sentence says why."""
+    """Records with this schema cannot be decoded. The text is the end of a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class RegisteredSchemas:
     type: SchemaType
 
     def find(self, key: SchemaKey) -> RegisteredSchema:
-        """Asks the registry once for each schema and Python worker. Raises UnreadableSchema and RegistryError."""
+        """The schema with this key, requested once per Python worker. Raises UnreadableSchema and RegistryError."""
         client = shared_client(self.registry)
         try:
             found = client.schema_by_id(key) if isinstance(key, int) else client.schema_by_guid(key)

@@ -1,7 +1,7 @@
-"""What stands in front of the records of a column: which schema each was written with (serialization/wire_format.py).
+"""Parses the prefixes of a column's records: the schema that each was written with (serialization/wire_format.py).
 
 The usual five bytes, magic byte and id, are read a column at a time; only records that begin with something else are
-looked at one by one.
+parsed one by one.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Frame:
 
 
 def frames_of(column: pa.BinaryArray) -> tuple[list[Frame], dict[int, str]]:
-    """All rows that are not null: in a frame, or with the reason why they are in none."""
+    """The frames of all rows that are not null, and the reasons of rows without a valid prefix."""
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     _, offset_buffer, data_buffer = column.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
@@ -79,6 +79,6 @@ def _one_by_one(column: pa.BinaryArray, rows: Rows) -> tuple[list[Frame], dict[i
 
 
 def as_reason(problem: Exception) -> str:
-    """An error's sentence as the end of another."""
+    """The text of an error, so that it can end another sentence."""
     text = str(problem).strip().rstrip(".")
     return text[:1].lower() + text[1:]

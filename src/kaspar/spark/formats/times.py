@@ -1,6 +1,6 @@
 """Parses dates and times in the forms that Spark casts from: 2024-05-01, 2024-05-01T12:30:00.25+02:00 and shorter.
 
-Years are 0 to 9999. Fractions beyond a microsecond are truncated. None means that the text has no such form.
+Years are 0 to 9999. Fractions beyond a microsecond are truncated. Functions return None for a text without such a form.
 """
 
 import re
@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 _DATE = r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})%s)?)?"
 _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{0,9}))?)?)?"
-_DATE_ALONE = re.compile(_DATE % r"(?:[ T].*)?", re.ASCII | re.DOTALL)  # Spark's cast to a date ignores a time, too
+_DATE_ALONE = re.compile(_DATE % r"(?:[ T].*)?", re.ASCII | re.DOTALL)  # Spark's cast to a date also ignores a time
 _MOMENT = re.compile(_DATE % rf"(?:[ T]{_CLOCK}\s*(?P<zone>\S.*)?)?", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
 _PARTS = (("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))  # with their defaults

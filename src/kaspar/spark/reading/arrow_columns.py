@@ -34,7 +34,7 @@ _TYPES = {
 class ArrowColumns:
     """Builds the record batches of one partition, with the named columns in the given order.
 
-    `key_partitions` is the number of partitions that `keyPartition` chooses from.
+    `key_partitions` is the number of partitions for the column `keyPartition`.
     """
 
     def __init__(self, partition: TopicPartition, names: Sequence[str], key_partitions: int | None = None) -> None:
@@ -77,8 +77,8 @@ class ArrowColumns:
         raise ValueError(f"no column is named {name}")
 
     def _partitions_of(self, keys: OctetsColumn) -> pa.Array:
-        """The partition to which Kafka's clients assign each key. Records without a key stay together by the partition
-        that they are read from."""
+        """The partition to which Kafka's clients assign each key. Records without a key get the number of the partition
+        that they are read from (modulo `key_partitions`), so that they stay together."""
         assert self._key_partitions is not None, "the options of a read have it where they name the column"
         others = struct.pack("=i", self._partition.partition % self._key_partitions) * keys.rows if keys.nulls else None
         partitions = partitions_of_keys(
@@ -121,8 +121,8 @@ def _headers(rows: int, column: HeadersColumn) -> pa.Array:
 def _header_bytes(headers: pa.Array) -> pa.Array:
     """The headers of each record as MessagePack, a list of pairs; null for a record without headers.
 
-    Spark needs a time that grows with the square of the rows to pass a column of arrays to a Python function: seconds
-    for a batch of 50,000.
+    Spark takes quadratic time in the number of rows to pass a column of arrays to a Python function: seconds for a
+    batch of 50,000.
     """
     if headers.null_count == len(headers):
         return pa.nulls(len(headers), pa.binary())

@@ -1,4 +1,4 @@
-"""A batch read, as Spark calls it: the offsets of each partition are planned once per DataFrame.
+"""A batch read, as Spark calls it. The offsets of each partition are planned once per DataFrame.
 
 Earliest and latest offsets are looked up again by each task (late_binding.py).
 """

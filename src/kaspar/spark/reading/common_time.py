@@ -1,8 +1,8 @@
-"""Where a limited micro-batch ends, if it is to end at the same time in all partitions. No I/O.
+"""Ends a limited micro-batch at the same time in all partitions. No I/O.
 
-For a query that joins topics: what is older is read first, also if it takes several batches, as a task of Kafka Streams
-does (PartitionGroup, KIP-353). No record that a batch leaves is older than one that it has, as long as the records of a
-partition are in the order of their timestamps; where they are not, a batch ends near that time.
+This is for queries that join topics: older records are read first, also if this takes several batches, as in a task of
+Kafka Streams (PartitionGroup, KIP-353). No record that remains unread is older than one in the batch, as long as the
+records of a partition are in the order of their timestamps; where they are not, a batch ends near that time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from kaspar.spark.reading.planning import Limits, available, limited
 
 
 class Stamp(NamedTuple):
-    """A record, as far as it matters here."""
+    """The offset and the timestamp of a record."""
 
     offset: int
     timestamp: int
@@ -23,7 +23,7 @@ class Stamp(NamedTuple):
 
 class Logs(Protocol):
     def stamps(self, where: TopicPartition, offset: int) -> Sequence[Stamp]:
-        """Of the first batch that has records from this offset on, without those before it; none at the end."""
+        """The records from this offset on of the first batch that has any; none at the end of the log."""
 
     def offsets_at(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """The first offset with this timestamp or a later one; -1 if there is none."""
@@ -37,12 +37,13 @@ def ending_together(
     bytes_per_offset: Mapping[TopicPartition, float],
     logs: Logs,
 ) -> dict[TopicPartition, int]:
-    """`end` is within the limits and before `latest`; so is the result, which has a record at least."""
+    """The end of a micro-batch, at the same time in all partitions. `end` is within the limits and before `latest`. So
+    is the result, which includes at least one record."""
     first = _cut(start, end, latest, logs)
     allowed, taken = available(start, end), available(start, first)
     if 2 * taken > allowed:
         return first
-    # Some partitions have few records before that time. The others may have their shares.
+    # Some partitions have few records before that time, so the others may read more.
     factor = ceil(allowed / taken)
     wanted = {where: min(latest[where], start[where] + factor * (first[where] - start[where])) for where in end}
     second = _cut(start, limited(limits, start, wanted, bytes_per_offset), latest, logs)
@@ -52,7 +53,7 @@ def ending_together(
 def _cut(
     start: PartitionOffsets, end: PartitionOffsets, latest: PartitionOffsets, logs: Logs
 ) -> dict[TopicPartition, int]:
-    """Without the records that are later than the earliest one behind `end`."""
+    """Cut off the records that are later than the earliest one after `end`."""
     left = {where: logs.stamps(where, offset) for where, offset in end.items() if offset < latest[where]}
     times = {where: stamps[0].timestamp for where, stamps in left.items() if stamps}
     if not times:
@@ -65,8 +66,8 @@ def _cut(
 
 
 def _first_after(time: int, where: TopicPartition, first: int, last: int, found: int, logs: Logs) -> int:
-    """The first offset, from `first` to `last`, of a record that is later. It is the one that the broker has found,
-    unless that is a transaction marker: markers have the time of the clock, whatever their records have."""
+    """The first offset, from `first` to `last`, of a later record. It is the one that the broker has found, unless that
+    is a transaction marker: the timestamps of markers come from the clock, whatever those of their records are."""
     if not 0 <= found < last:
         return last
     probes = [found, found - 1]

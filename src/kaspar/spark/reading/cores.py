@@ -1,7 +1,7 @@
-"""How many tasks run at once, as far as a process on the driver can know.
+"""The number of tasks that run at once, as far as a process on the driver can know it.
 
-Spark does not pass it to its planning processes. A session created by kaspar.spark.session() on this machine leaves the
-count in the environment, which they inherit; otherwise the number of cores of this machine is used.
+Spark does not pass it to its planning processes. A session created by kaspar.spark.session() on this machine stores the
+number in the environment, which they inherit. Otherwise it is the number of cores of this machine.
 """
 
 import os
@@ -13,7 +13,7 @@ CORES = "KASPAR_SPARK_CORES"
 
 
 def parallelism(options: ReadOptions, *, splits: bool) -> Parallelism:
-    """`splits`: whether large partitions are split, unless the options say."""
+    """The desired number of tasks. `splits`: whether large partitions are split if the options do not say."""
     given = os.environ.get(CORES, "")
     return Parallelism(
         cores=int(given) if given.isdecimal() and int(given) else len(os.sched_getaffinity(0)),

@@ -1,8 +1,8 @@
-"""Data loss: why records were gone before they were read, and whether the query stops or continues.
+"""Data loss: why records were deleted before they were read, and whether the query stops or continues.
 
 Gaps inside a log are not a loss: compaction and transaction markers leave them. Lost are records before the log start
 offset (removed by retention or DeleteRecords), beyond the log end offset (the log was truncated), and all of a topic
-that was deleted, even if a new topic has its name: topic ids tell them apart.
+that was deleted, even if there is a new topic with its name, which has another topic id.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,8 @@ class StartOfLog:
 
 
 def removed(partition: TopicPartition, asked: int, start: StartOfLog) -> str:
-    """For records before the log start offset. Retention drops whole segments; DeleteRecords may end in mid-batch."""
+    """The message for records before the log start offset. Retention drops whole segments, but DeleteRecords may end
+    within a batch."""
     gone = f"The records of {partition} from offset {asked} to {start.log_start_offset - 1} are gone: "
     in_mid_batch = start.first_base_offset is not None and start.first_base_offset < start.log_start_offset
     if in_mid_batch:
@@ -74,7 +75,7 @@ def truncated(partition: TopicPartition, asked: int, log_end_offset: int) -> str
 
 
 def not_there(partition: TopicPartition, asked: int, log_start_offset: int, log_end_offset: int) -> str:
-    """For an offset that an option names."""
+    """The message for an offset that an option names and that does not exist."""
     return f"Offset {asked} of {partition} does not exist: its log goes from {log_start_offset} to {log_end_offset}."
 
 
@@ -99,8 +100,8 @@ def report(sentence: str, *, fail_on_data_loss: bool, otherwise: str) -> None:
 
 
 def start_of_log(client: "Client", partition: TopicPartition, log_start_offset: int) -> StartOfLog:
-    """Look up the log's first batch and its topic's settings. Failures are ignored: they only make the message
-    vaguer."""
+    """Look up the log's first batch and its topic's settings. Failures are ignored: they only make the message less
+    detailed."""
     return StartOfLog(
         log_start_offset, _first_base_offset(client, partition, log_start_offset), _settings(client, partition)
     )

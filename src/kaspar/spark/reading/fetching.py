@@ -1,4 +1,4 @@
-"""Reads a range of offsets in a task: fetches ahead, walks records into columns, returns Arrow record batches.
+"""Reads a range of offsets in a task: fetches ahead, decodes records into columns, returns Arrow record batches.
 
 If records of the range are gone (data_loss.py), the options say whether the query stops. If it does not, the rest of
 the range is read, as in Spark's own source.
@@ -78,8 +78,7 @@ def _fetch(client: "Client", offsets: OffsetRange, start: int, options: ReadOpti
 def _position_after(
     loss: OffsetGone | TopicRecreated | Refused, client: "Client", offsets: OffsetRange, options: ReadOptions
 ) -> int | None:
-    """The offset at which the range continues, None if nothing of it is left. Raises DataLost if the query must
-    stop."""
+    """The offset at which the range continues; None if nothing is left. Raises DataLost if the query must stop."""
     partition = offsets.topic_partition
     position: int | None = None
     match loss:

@@ -1,9 +1,9 @@
 """Commits the offsets of a stream to a consumer group, so that lag tools see its progress.
 
-Only processed offsets are committed, and they are committed even if no batch follows: when Spark asks where the next
-micro-batch could end, it names where it would start, and it asks only when everything before is in its commit log.
-Spark never reads these offsets: its checkpoint has its own. So a failed commit is only a warning, and no query waits
-for a coordinator: a thread with a connection of its own commits the newest offsets.
+Only processed offsets are committed, and they are committed even if no batch follows. When Spark asks for the end of
+the next micro-batch, it passes its start, and it asks only when everything before that is in its commit log. Spark
+never reads these offsets, because its checkpoint has its own. So a failed commit is only a warning, and no query waits
+for a coordinator: a thread with its own connection commits the newest offsets.
 """
 
 import threading
@@ -42,7 +42,7 @@ class GroupCommits:
         self._last_warning = ""
 
     def processed(self, offsets: PartitionOffsets, topic_ids: Mapping[str, UUID]) -> None:
-        """Everything before these offsets is processed. Returns at once."""
+        """Queue a commit of these offsets: everything before them is processed. Returns at once."""
         if offsets == self._processed:
             return
         with self._changed:

@@ -1,7 +1,7 @@
 """`subscribePattern` is a Java regular expression, as in programs that used Spark's own connector.
 
-For topic names both dialects agree, except for the forms rewritten here. What only Java has (\\p{Alpha}, and && in a
-character class) is refused: by Python, or here if Python would only warn and interpret it differently.
+For topic names both dialects agree, except for the forms rewritten here. What only Java supports (\\p{Alpha}, and && in
+a character class) is rejected: by Python, or here if Python would only warn and interpret it differently.
 """
 
 import re
@@ -12,7 +12,7 @@ _JAVA_FORMS = re.compile(r"\\Q(?P<quoted>.*?)(?:\\E|\Z)|(?P<end>\\z)|(?P<group>\
 
 
 def python_pattern(text: str) -> str:
-    """Raises re.error with a reason."""
+    """The same pattern for Python. Raises re.error with a reason."""
     pattern = _JAVA_FORMS.sub(_rewritten, text)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)

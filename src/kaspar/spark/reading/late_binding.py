@@ -2,7 +2,7 @@
 
 Spark plans a read of a Python data source once, and keeps the plan with the DataFrame: every later action on it, or on
 a view of it, runs the same tasks again. So if the options say earliest or latest, each task looks up its offsets again,
-as the tasks of Spark's own source do. Only partitions and topics created after planning are not seen.
+as the tasks of Spark's own source do. Partitions and topics created after planning are not read.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""What the driver asks the cluster: which partitions exist, their first and last offsets, and their sizes.
+"""The driver's requests to the cluster: which partitions exist, their first and last offsets, and their sizes.
 
-One client, reopened when its connection breaks. A cluster that was never reached is given up after a few attempts; one
-that has responded before is retried for request.timeout.ms, since brokers restart.
+There is one client, which is reopened when its connection breaks. If the cluster was never reached, it is given up
+after a few attempts. If it has responded before, requests are retried for request.timeout.ms, since brokers restart.
 """
 
 import functools
@@ -60,7 +60,7 @@ class OffsetReader:
         self._has_warned_of_sizes = False
 
     def retry_if_gone(self, look: Callable[[], _Result]) -> _Result:
-        """Call `look`, and again with new metadata if one of its partitions does not exist (any more, or yet)."""
+        """Call `look`, and again with new metadata if one of its partitions does not exist any more, or not yet."""
         for _ in range(self.options.offset_attempts - 1):
             try:
                 return look()
@@ -115,14 +115,14 @@ class OffsetReader:
         return self._listed(dict.fromkeys(partitions, timestamp))
 
     def stamps(self, where: TopicPartition, offset: int) -> list[Stamp]:
-        """Of the first batch that has records from this offset on, without those before it; none at the end."""
+        """The records from this offset on of the first batch that has any; none at the end of the log."""
         while records := self.request(functools.partial(_fetched, where=where, offset=offset)):
             if found := _stamps(where, records, offset):
                 return found
             behind = offset_behind(records)
             if behind is None or behind <= offset:
                 break
-            offset = behind  # of a transaction marker, or of what compaction has left of a batch
+            offset = behind  # the offset after a transaction marker, or after what compaction has left of a batch
         return []
 
     def _listed(
@@ -181,7 +181,7 @@ class OffsetReader:
                 sizes = self.request(lambda client: _sizes(client, wanted))
                 first, last = self.earliest(sizes), self.latest(sizes)
             except KasparError:
-                sizes = {}  # not authorized, or deleted: a guess is good enough for planning
+                sizes = {}  # not authorized, or deleted: an estimate is good enough for planning
             if not sizes:
                 self._warn_about_unknown_sizes()
             known = {where: size / max(last[where] - first[where], 1) for where, size in sizes.items()}
@@ -200,7 +200,7 @@ class OffsetReader:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def request(self, ask: Callable[["Client"], _Result]) -> _Result:
-        """Call `ask`, with retries. Raises Refused for an error that persists, ClusterUnreachable for no response."""
+        """Call `ask`, with retries. Raises Refused if an error persists, ClusterUnreachable if there is no response."""
         started = self._now()
         attempts = 0
         while True:
@@ -260,7 +260,8 @@ def _stamps(where: TopicPartition, records: memoryview, offset: int) -> list[Sta
 def _refuse_others(
     option: str, given: PartitionOffsets, partitions: frozenset[TopicPartition], topics: Iterable[str] = ()
 ) -> None:
-    """Every partition must be named, as in Spark's own source. `topics` were named as a whole."""
+    """Raises InvalidOption unless all read partitions and no others are named, as in Spark's own source. `topics` were
+    named as a whole."""
     left_out = sorted(map(str, partitions - given.keys()))
     unknown = sorted(map(str, given.keys() - partitions))
     unknown += sorted({*topics} - {where.topic for where in partitions})

@@ -35,11 +35,11 @@ from kaspar.spark.reading.java_patterns import python_pattern
 __all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscription"]
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
-"""In the order of Spark's own source; `headers` only on request."""
+"""The columns, in the order of Spark's own source; `headers` is only read on request."""
 HEADER_BYTES = "headerBytes"
 """Headers as one binary column, instead of `headers`: Spark is slow at passing arrays to Python (arrow_columns.py)."""
 KEY_PARTITION = "keyPartition"
-"""Where Kafka's clients would write the key in a topic of `keyPartitions` partitions."""
+"""The partition to which Kafka's clients would write the key in a topic with `keyPartitions` partitions."""
 
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
@@ -56,7 +56,7 @@ _TIME_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which topics or partitions to read; exactly one of the three is given."""
+    """The topics or partitions to read; exactly one of the three is given."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -72,7 +72,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class OffsetLimit:
-    """Where to start or end: exactly one of the four is given."""
+    """Where to start or end; exactly one of the four is given."""
 
     everywhere: int | None = None
     """EARLIEST or LATEST."""
@@ -95,7 +95,7 @@ class ReadOptions:
     connection: ConnectionSettings
     subscription: Subscription
     starting: OffsetLimit | None
-    """None: not given, which means earliest for a batch and latest for a stream."""
+    """None if not given, which means earliest for a batch and latest for a stream."""
     ending: OffsetLimit | None
     latest_if_no_timestamp_matches: bool
     """startingOffsetsByTimestampStrategy: start at the end instead of failing if no record is that late."""
@@ -103,35 +103,35 @@ class ReadOptions:
     isolation_level: int
     columns: tuple[str, ...]
     key_partitions: int | None
-    """What the column `keyPartition` is computed for."""
+    """The number of partitions for the column `keyPartition`."""
 
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_bytes_per_trigger: int | None
     max_trigger_delay_ms: int
     limit_by_timestamp: bool
-    """Whether a micro-batch that a limit makes smaller ends at the same time in all partitions."""
+    """Whether a micro-batch that is cut short by a limit ends at the same time in all partitions."""
     min_partitions: int | None
     max_records_per_partition: int | None
     split_partitions: bool | None
-    """Whether large partitions are split among tasks. None: not given, which means true for a batch and false for a
+    """Whether large partitions are split among tasks. None if not given, which means true for a batch and false for a
     stream, which may rely on the order of a partition."""
 
     group_id: str
     commit_group_offsets: bool
     """Defaults to false if the query names a group, whose offsets may belong to another application."""
     commit_group_metadata: str
-    """Committed with every offset."""
+    """The metadata that is committed with every offset."""
     offset_attempts: int
     offset_retry_interval_ms: int
 
     rack: str
-    """client.rack: brokers may choose a replica in this rack to read from (KIP-392). Empty: none."""
+    """client.rack: brokers may choose a replica in this rack to read from (KIP-392). Empty if there is none."""
     fetch_max_bytes: int
     fetch_min_bytes: int
     fetch_max_wait_ms: int
     max_batch_rows: int
-    """The most rows of an Arrow record batch; with `max_batch_bytes` it bounds a task's memory."""
+    """The maximum number of rows of an Arrow record batch; with `max_batch_bytes` it bounds a task's memory."""
     max_batch_bytes: int
 
     key_format: FormatOptions
@@ -142,7 +142,7 @@ class ReadOptions:
     def of(options: Mapping[str, str]) -> "ReadOptions":
         """Raises InvalidOption. for_batch() and for_stream() check what is valid for only one of them."""
         given = {name.lower(): value for name, value in options.items()}
-        if "provider" in given:  # which Spark adds for CREATE TABLE
+        if "provider" in given:  # Spark adds it for CREATE TABLE
             raise InvalidOption(
                 "A topic cannot be a catalog table, because Spark does not store the options of tables of Python data "
                 "sources: use CREATE TEMPORARY VIEW name USING kaspar OPTIONS (...)."
@@ -196,7 +196,7 @@ class ReadOptions:
         return read
 
     def planned(self) -> "ReadOptions":
-        """With the schemas of the registry that decide the columns, as they are now. Raises InvalidOption."""
+        """The options with the current schemas of the registry, which determine the columns. Raises InvalidOption."""
         if self.key_format.registry is None and self.value_format.registry is None:
             return self
         from kaspar.spark.formats.registered import planned  # most queries have no registry
@@ -210,7 +210,7 @@ class ReadOptions:
         )
 
     def for_batch(self) -> tuple[OffsetLimit, OffsetLimit]:
-        """Where a batch starts and ends. Raises InvalidOption if that is impossible."""
+        """Where a batch starts and ends. Raises InvalidOption if the start is after the end."""
         starting = self.starting or OffsetLimit(everywhere=EARLIEST)
         ending = self.ending or OffsetLimit(everywhere=LATEST)
         if starting.includes(LATEST):
@@ -262,7 +262,8 @@ def _subscription(given: Mapping[str, str]) -> Subscription:
 
 
 def _limit(given: Mapping[str, str], side: str) -> OffsetLimit | None:
-    """A timestamp for all partitions wins over timestamps by partition, and both over offsets, as in Spark's source."""
+    """The limit of one side. A timestamp for all partitions takes precedence over timestamps by partition, and both
+    over offsets, as in Spark's source."""
     if (text := given.get(f"{side}timestamp")) is not None:
         return OffsetLimit(timestamp=_whole(f"{side}Timestamp", text))
     if (text := given.get(f"{side}offsetsbytimestamp")) is not None:
@@ -310,7 +311,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _group_id(given: Mapping[str, str], settings: Mapping[str, str], subscription: Subscription) -> str:
-    """Stable across restarts: derived from the subscription if no group.id is given."""
+    """The group id. It is stable across restarts: derived from the subscription if no group.id is given."""
     if given_id := _given_group_id(settings):
         return given_id
     prefix = given.get("groupidprefix", "").strip() or "spark-kaspar-source"

@@ -1,4 +1,4 @@
-"""What a batch or micro-batch reads, and how it is split into tasks. No I/O, no clock.
+"""The offset ranges of a batch or micro-batch, and how they are split into tasks. No I/O, no clock.
 
 Ranges are split by bytes, not by record count, so that a topic with one large partition, or with large records in one,
 keeps every core busy. A small batch gets few tasks, since a task costs more than its records. The parts of a range are
@@ -18,10 +18,10 @@ from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.spark.offsets import PartitionOffsets
 
 UNKNOWN_BYTES_PER_OFFSET = 256.0
-"""Assumed if partition sizes are unknown: they then count by their records."""
+"""The assumption if partition sizes are unknown, which makes them proportional to the number of records."""
 
 TASK_BYTES = 8 * 1024 * 1024
-"""The least that is worth a task of its own: less is read faster than a second task starts."""
+"""The smallest task: fewer bytes are read faster than a second task starts."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class OffsetRange(InputPartition):
     topic_id: UUID = ZERO_UUID
     """The id of the topic when the range was planned, to detect a recreated topic."""
     from_earliest: bool = False
-    """Starts at the log start offset at the time of reading: earlier records are not a loss."""
+    """The range starts at the log start offset at the time of reading: earlier records are not a loss."""
     to_latest: bool = False
-    """Ends at the latest offset at the time of reading, which may be after `end`."""
+    """The range ends at the latest offset at the time of reading, which may be after `end`."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -60,7 +60,7 @@ class ReadTask(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one micro-batch; None: no such limit."""
+    """The limits of one micro-batch; None means no such limit."""
 
     min_offsets: int | None = None
     max_offsets: int | None = None
@@ -91,7 +91,7 @@ def available(start: PartitionOffsets, latest: PartitionOffsets) -> int:
 
 
 def waits_for_more(limits: Limits, offsets: int, *, since_last_batch_ms: float) -> bool:
-    """Whether so few offsets wait for a later micro-batch."""
+    """Whether there are so few offsets that they wait for a later micro-batch."""
     if limits.min_offsets is None or since_last_batch_ms >= limits.max_delay_ms:
         return False
     return offsets < limits.min_offsets
@@ -100,7 +100,7 @@ def waits_for_more(limits: Limits, offsets: int, *, since_last_batch_ms: float) 
 def limited(
     limits: Limits, start: PartitionOffsets, latest: PartitionOffsets, bytes_per_offset: Mapping[TopicPartition, float]
 ) -> dict[TopicPartition, int]:
-    """The end of the micro-batch within the limits; every partition gets a share in proportion to what it has."""
+    """The end of the micro-batch within the limits. Each partition's share is in proportion to its unread records."""
     end = dict(latest)
     if limits.max_offsets is not None:
         end = _shares(limits.max_offsets, start, end, dict.fromkeys(end, 1.0))
@@ -157,7 +157,7 @@ def tasks(
 ) -> list[ReadTask]:
     """The tasks that read all of these ranges, each of a different partition.
 
-    Empty ranges need no task; those that may have records by the time they are read go with the last one.
+    Empty ranges need no task; those that may have records by the time they are read are added to the last one.
     """
     full = sorted((each for each in ranges if len(each)), key=lambda each: each.topic_partition)
     sizes = [len(each) * bytes_per_offset.get(each.topic_partition, UNKNOWN_BYTES_PER_OFFSET) for each in full]

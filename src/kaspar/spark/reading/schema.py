@@ -38,7 +38,7 @@ def _type_of(column: str, options: ReadOptions) -> DataType:
 
 
 def refuse_other_schema(options: ReadOptions, given: StructType) -> None:
-    """Spark passes the schema given to .schema() instead of ours."""
+    """Refuse a schema that is not ours: Spark passes the one given to .schema() instead."""
     if given.fieldNames() != list(options.columns):
         raise InvalidOption(
             "The columns of a topic are fixed: leave out .schema(), and name the columns with the option 'columns'."

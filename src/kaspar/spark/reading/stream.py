@@ -1,7 +1,7 @@
 """A streaming read, as Spark calls it.
 
 Spark keeps one object of this class in a process on the driver for as long as the query runs, and calls it between
-micro-batches; every task gets another copy, which only reads. So connections belong to the first, and are opened on
+micro-batches. Every task gets another copy, which only reads. So only the first has connections, which are opened on
 first use. Errors are not raised before that: if the constructor fails, Spark reports an internal error instead of the
 reason.
 """
@@ -98,9 +98,9 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if group is not None:
             group.processed(planner.position(), planner.topic_ids)
         if self._may_be_first_batch and begun == self._first and _start_moves(self.options):
-            # The checkpoint stores only the ends of batches. A start that cannot be determined again must be one of
-            # them, or records that arrive meanwhile are lost if the first batch never completes: so the first batch is
-            # empty.
+            # The checkpoint stores only the ends of batches. This start cannot be determined again, so it has to be the
+            # end of a batch: otherwise records that arrive meanwhile are lost if the first batch never completes. So
+            # the first batch is empty.
             end = begun
         self._may_be_first_batch = False
         if end is None or end == begun:
@@ -172,7 +172,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _start_moves(options: ReadOptions) -> bool:
-    """Whether the start of the query depends on when it is asked for."""
+    """Whether the start of the query depends on the time at which it is determined."""
     starting = options.for_stream()
     if starting.timestamp is not None or starting.timestamps is not None:
         return options.latest_if_no_timestamp_matches

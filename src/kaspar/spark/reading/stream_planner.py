@@ -1,10 +1,10 @@
 """Where the micro-batches of a stream start and end, and which of their records are lost: the state of a running query.
 
-Reading does not always begin at the start that Spark names: a new partition begins at its first offset, and so does a
-partition that lost records or whose topic was recreated, if the query continues after a loss. Where each partition
-begins is determined together with the end, and kept until the query has moved on; a batch that a restarted query
-repeats is determined again. A loss is reported before Spark stores the end of the batch, so a query that stopped for it
-can be restarted with other options.
+Reading does not always begin at the start that Spark names. A new partition begins at its first offset, and so does a
+partition that lost records or whose topic was recreated, if the query continues after a loss. The offset where each
+partition begins is determined together with the end, and kept until the query has moved on; for a batch that a
+restarted query repeats, it is determined again. A loss is reported before Spark stores the end of the batch, so a query
+that stopped because of it can be restarted with other options.
 
 Topic ids are kept while the process lives: the checkpoint has only offsets, in the format of Spark's connector.
 """
@@ -29,8 +29,8 @@ from kaspar.spark.reading.subscription import Assignment, matches
 log = get_log(__name__)
 
 METADATA_AGE_S = 1.0
-"""How often new partitions and topics are looked for: a query without a pause between triggers asks for offsets a
-hundred times as often."""
+"""How often to look for new partitions and topics. A query without a pause between triggers asks for offsets a hundred
+times as often."""
 
 _Result = TypeVar("_Result")
 
@@ -62,17 +62,17 @@ class StreamPlanner:
         self.latest: PartitionOffsets = {}
         """The ends of the partitions when they were last looked up."""
         self.topic_ids: dict[str, UUID] = {}
-        """Of the topics whose offsets were determined, at that time."""
+        """The ids of the topics whose offsets were determined, at that time."""
         self.is_available_now = False
         """Whether the trigger is AvailableNow: read what exists at the first call, then end."""
         self._cluster = cluster
         self._target: PartitionOffsets | None = None
-        """With AvailableNow: where the query ends."""
+        """Where a query with AvailableNow ends; None for any other."""
         self._now = now
         self._sleep = sleep
         self._start: PartitionOffsets | None = None
         self._begins: dict[TopicPartition, int] = {}
-        """Where reading begins after `_start`, as far as it is determined."""
+        """The offsets where reading begins after `_start`, for the partitions where they are known."""
         self._gone: set[TopicPartition] = set()
         self._last_batch_at = float("-inf")
 
@@ -108,7 +108,7 @@ class StreamPlanner:
         try:
             return ending_together(limits, begins, end, self.latest, sizes, self._cluster)
         except (Refused, MalformedBytes) as problem:
-            # Records were deleted a moment ago, for example. What that means is found out by the next batch.
+            # Records may have been deleted a moment ago, for example. The next batch finds out whether they are lost.
             log.warning(f"A micro-batch is limited without regard to timestamps: {problem}.")
             return end
 
@@ -126,7 +126,7 @@ class StreamPlanner:
         self.latest = latest
 
     def position(self) -> dict[TopicPartition, int]:
-        """Where the last requested micro-batch begins: everything before is processed or lost."""
+        """The offsets where the last requested micro-batch begins: everything before is processed or lost."""
         return {where: self._begins.get(where, end) for where, end in self.latest.items()}
 
     def ranges(self, start: PartitionOffsets, end: PartitionOffsets) -> list[OffsetRange]:
@@ -140,7 +140,7 @@ class StreamPlanner:
     def _replan(
         self, start: PartitionOffsets, end: PartitionOffsets
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """For a batch that began before the query was restarted: its topics may have changed since."""
+        """The start and end of a batch that began before the query was restarted: its topics may have changed since."""
         there = self._there(end.keys())
         latest = self._ends(end, there, there.partitions & end.keys())
         ends = {}
@@ -187,8 +187,7 @@ class StreamPlanner:
     def _ends(
         self, known: PartitionOffsets, there: Assignment, partitions: Set[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The ends of these partitions. An end before a known offset is looked up again: a new leader may lag
-        behind."""
+        """The ends of these partitions. An end before a known offset is looked up again, since a new leader may lag."""
         ends = self._readable(known, partitions)
         for _ in range(self.options.offset_attempts - 1):
             if self._recreated(there) or all(known.get(where, 0) <= offset for where, offset in ends.items()):
@@ -198,7 +197,7 @@ class StreamPlanner:
         return ends
 
     def _readable(self, known: PartitionOffsets, partitions: Set[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end of each for a reader; the known offset, if that is inside or after an open transaction."""
+        """The end of each partition for a reader; the known offset, if that is inside or after an open transaction."""
         latest = self._cluster.latest(partitions)
         if self.options.isolation_level == READ_COMMITTED:
             behind = {where for where, offset in latest.items() if offset < known.get(where, 0)}
@@ -207,7 +206,7 @@ class StreamPlanner:
         return latest
 
     def _recreated(self, there: Assignment) -> dict[str, tuple[UUID, UUID]]:
-        """Topics that were recreated: the old and the new id."""
+        """The topics that were recreated, with the old and the new id."""
         return {
             topic: (self.topic_ids[topic], topic_id)
             for topic, topic_id in there.topic_ids.items()
@@ -217,7 +216,7 @@ class StreamPlanner:
     # --- where reading begins -----------------------------------------------------------------------------------------
 
     def _find_begins(self, start: PartitionOffsets, ends: PartitionOffsets, there: Assignment) -> None:
-        """Find where reading begins in each partition with new records; a loss is reported when it is first seen."""
+        """Find where reading begins in each partition with new records. A loss is reported when it is first seen."""
         if start != self._start:
             self._start, self._begins = dict(start), {}
         for topic, (old, new) in self._recreated(there).items():

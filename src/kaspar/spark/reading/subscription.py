@@ -1,4 +1,4 @@
-"""Resolves a subscription to the partitions that exist, by the cluster's metadata."""
+"""Determines the partitions of a subscription from the cluster's metadata."""
 
 import re
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Assignment:
 
 
 def topics_to_ask(subscription: Subscription) -> list[str] | None:
-    """The topics to request metadata for; None: all, which a pattern needs."""
+    """The topics to request metadata for; None for all topics, which a pattern needs."""
     if subscription.pattern is not None:
         return None
     return list(subscription.topics) or sorted({where.topic for where in subscription.assigned})
@@ -48,10 +48,10 @@ def matches(subscription: Subscription, where: TopicPartition) -> bool:
 
 
 def assignment(subscription: Subscription, response: MetadataResponse) -> Assignment:
-    """Raises Refused for an error in the metadata.
+    """The partitions of the subscription. Raises Refused for an error in the metadata.
 
     A pattern may match any part of a topic's name, and never matches internal topics, as in Spark's own connector. Our
-    own internal topics count as internal, too, although Apache Kafka does not mark them so.
+    own internal topics count as internal too, although Apache Kafka does not mark them as such.
     """
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     if subscription.pattern is not None:

@@ -1,1 +1,1 @@
-"""Running Spark: sessions and the Java below them, Python workers, and standalone clusters on this machine."""
+"""Running Spark: sessions and the Java that they use, Python workers, and standalone clusters on this machine."""

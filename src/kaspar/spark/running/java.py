@@ -20,7 +20,7 @@ OLDEST_VERSION: Final = 17
 """The oldest version that Spark 4 supports."""
 
 DEBIAN_PACKAGES: Final = ("openjdk-17-jre-headless", "openjdk-21-jre-headless")
-"""Which of them exists depends on the release."""
+"""The packages with a suitable Java. Which of them exists depends on the release."""
 
 HOW_TO_INSTALL: Final = (
     f"install Java {OLDEST_VERSION} or newer (on Debian and Ubuntu: apt-get install {DEBIAN_PACKAGES[0]}), "
@@ -30,7 +30,7 @@ _HOMES: Final = Path("/usr/lib/jvm")
 
 
 class JavaMissing(KasparError):
-    """There is no Java that Spark can run on. The text says what was found, and how to install one."""
+    """There is no Java that Spark can run on. The text says which one was found, if any, and how to install one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Java:
 def find_java(
     environment: Mapping[str, str] | None = None, homes: Path = _HOMES, *, for_program: str = "Spark"
 ) -> Java:
-    """The Java that Spark, or what else runs from its jars, will run on."""
+    """The Java that Spark, or another program that uses its jars, will run on."""
     environment = os.environ if environment is None else environment
     chosen = environment.get("JAVA_HOME")
     if chosen:
@@ -59,7 +59,7 @@ def find_java(
     programs = [Path(on_path)] if on_path else []
     programs += sorted(homes.glob("*/bin/java"))
     too_old = []
-    for program in programs:  # running each takes a while: stop at the first
+    for program in programs:  # running each is slow: stop at the first
         version = _version_of(program)
         if version is not None and version >= OLDEST_VERSION:
             return Java(program.resolve().parent.parent, version)
@@ -88,7 +88,7 @@ def install() -> Java:
     """Install Java with apt-get, if there is one and this user is root."""
     manager = shutil.which("apt-get")
     if manager is None or os.geteuid() != 0:
-        return find_java()  # which raises
+        return find_java()  # raises if there is still none
     print("installing Java for Spark", flush=True)
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for with_new_lists in (False, True):  # a fresh machine has no package lists yet

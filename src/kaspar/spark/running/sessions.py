@@ -1,7 +1,7 @@
 """A SparkSession for topics: settings that make small batches fast, and workers that run this Python.
 
 Precedence: `config`, then the settings given to spark-submit, then those below. All of them are Spark's own settings: a
-session created without this module also reads and writes topics, only slower. Importing this module loads nothing of
+session created without this module also reads and writes topics, but slower. Importing this module loads no part of
 PySpark.
 """
 
@@ -45,7 +45,7 @@ def session(
 
         os.environ["JAVA_HOME"] = str(find_java().home)
     python = wanted.pop(PYTHON_SETTING, os.environ.get("PYSPARK_PYTHON", sys.executable))
-    if python == str(WORKER_PYTHON):  # of an earlier session
+    if python == str(WORKER_PYTHON):  # set by an earlier session
         python = sys.executable
 
     from pyspark import SparkContext
@@ -68,7 +68,7 @@ def session(
         is_here = LOCAL_MASTERS.fullmatch(place) is not None
         # PySpark reads the workers' Python only from the environment, when it starts.
         os.environ["PYSPARK_PYTHON"] = _worker_python(python) if not submitted and is_here else python
-        # For the processes that plan reads.
+        # The number of cores, for the processes that plan reads.
         os.environ[CORES] = str(cores) if is_here else ""
         settings = settings_for(
             place, cores=cores, hadoop="HADOOP_CONF_DIR" in os.environ, this_python=python == sys.executable
@@ -82,7 +82,7 @@ def session(
 
 
 def _stop_queries_first(session: "SparkSession") -> None:
-    """A query that is running when its session stops fails with long error messages. So stop() stops queries first."""
+    """Make stop() stop queries first: a query that is running when its session stops fails with long error messages."""
     plain_stop = session.stop
 
     def stop() -> None:
@@ -103,15 +103,15 @@ def end(session: "SparkSession") -> None:
     session.stop()
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
-    if gateway is not None and process is not None:  # there is none under spark-submit
+    if gateway is not None and process is not None:  # under spark-submit there is none
         SparkContext._gateway = SparkContext._jvm = None
         gateway.shutdown()
-        process.stdin.close()  # the JVM exits with it
+        process.stdin.close()  # the JVM exits when this closes
         process.wait()
 
 
 def _worker_python(python: str) -> str:
-    """The script that starts workers faster, if they run this Python and the PySpark installed in it."""
+    """The script that starts workers faster, if they run this Python and the PySpark installed in it; else `python`."""
     import pyspark
 
     spark_home = os.environ.get("SPARK_HOME")
@@ -128,8 +128,8 @@ def _worker_python(python: str) -> str:
 
 
 def register(session: "SparkSession") -> None:
-    """Register the format "kaspar", and have Spark redact its secrets. Spark finds the format by itself, unless another
-    pyspark_* package fails to import.
+    """Register the format "kaspar", and let Spark redact its secrets. Spark also finds the format without this, unless
+    another pyspark_* package fails to import.
     """
     from kaspar.spark.security_options import REDACTED
     from kaspar.spark.source import KasparDataSource
@@ -142,12 +142,12 @@ def register(session: "SparkSession") -> None:
 def _given_to_spark_submit() -> dict[str, str]:
     from pyspark import SparkConf, SparkContext
 
-    SparkContext._ensure_initialized()  # they are known to the JVM that spark-submit started
+    SparkContext._ensure_initialized()  # the JVM that spark-submit started knows the settings
     return dict(SparkConf().getAll())
 
 
 def cores_of(master: str) -> int:
-    """How many tasks run at once; the number of this machine's cores for a cluster, which is not known yet."""
+    """The number of tasks that run at once. That of a cluster is not known yet: the number of this machine's cores."""
     local = LOCAL_MASTERS.fullmatch(master)
     if local is None or local[2] == "*":
         return len(os.sched_getaffinity(0))
@@ -166,7 +166,7 @@ def settings_for(master: str, *, cores: int, hadoop: bool = False, this_python: 
         "spark.python.unix.domain.socket.enabled": "true",
         # Rows per Arrow batch to and from Python; with Spark's 10,000 the transfer costs more than the rows.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-        # And their bytes: per byte, Spark builds a batch of a few megabytes three times as fast as one of 100.
+        # The bytes of such a batch: per byte, Spark builds one of a few megabytes three times as fast as one of 100.
         "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
         # State on disk, not in the heap; a micro-batch writes its changes, and snapshots follow in the background.
         "spark.sql.streaming.stateStore.providerClass": (
@@ -183,10 +183,10 @@ def settings_for(master: str, *, cores: int, hadoop: bool = False, this_python: 
         "spark.ui.showConsoleProgress": "false",
     }
     if LOCAL_MASTERS.fullmatch(master) and this_python:
-        # Local workers are sure to have this package: it keeps them from printing tracebacks when a query stops.
+        # Local workers are sure to have this package. Its daemon prints no tracebacks when a query stops.
         settings["spark.python.daemon.module"] = "kaspar.spark.running.worker_daemon"
     if LOCAL_MASTERS.fullmatch(master) or LOOPBACK_MASTERS.fullmatch(master):
-        # Nobody beyond this machine needs to reach the driver.
+        # No other machine needs to connect to the driver.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if not hadoop:
             # Spark's default starts processes (chmod, readlink) for every checkpoint file on a local disk.

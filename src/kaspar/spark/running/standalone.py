@@ -1,10 +1,10 @@
 """A standalone cluster of Spark on this machine, from the pip package: a master and workers, started and stopped.
 
-`cluster.json` in the cluster's folder has each process with its id and start time; an id alone may by now belong to
-another process. Logs and the executors' folders are beside it.
+`cluster.json` in the cluster's folder has the id and start time of each process, because the id alone may have been
+reused by another process. Logs and the executors' folders are beside it.
 
 Rules: everything listens on one address, by default loopback: the master, the workers, and their web UIs. The master's
-REST port stays closed, since anybody who reaches it may run programs. A failed start stops what it has started.
+REST port stays closed, since anybody who can connect to it may run programs. A failed start stops what it has started.
 """
 
 import contextlib
@@ -103,7 +103,7 @@ def _start(plan: ClusterPlan, environment: Mapping[str, str]) -> Cluster:
     started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
     def begin(name: str, arguments: Sequence[str]) -> Cluster:
-        """Recorded at once: if this command is killed, `stop` still finds what it has started."""
+        """Start a process and record it at once, so that `stop` finds it even if this command is killed."""
         started.append((name, _spawn(plan.folder, name, arguments, environment)))
         processes = tuple(ProcessId.of(process.pid) for _, process in started)
         cluster = Cluster(master, page, plan.workers, processes)
@@ -169,8 +169,8 @@ def stop(folder: Path) -> int:
 
 
 def _end(processes: Sequence[ProcessId]) -> int:
-    """Workers first: they stop their executors, and would otherwise try to reconnect to the master. Twice: a script
-    that has just started may start a child while it is looked at."""
+    """End these processes, workers first: they stop their executors, and would otherwise try to reconnect to the
+    master. This is done twice, because a script that has just started may start a child meanwhile."""
     return sum(end_all([each for leader in reversed(processes) for each in session_of(leader)]) for _ in range(2))
 
 
@@ -234,7 +234,7 @@ def _wait(is_ready: Callable[[], bool], started: "list[tuple[str, subprocess.Pop
 
 
 def _reason_in(log: Path) -> str:
-    """The most telling line of a log: the last one with an exception, or the last."""
+    """The most informative line of a log: the last one with an exception or error, or else the last."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if "Exception" in line or "ERROR" in line]
     return (telling or lines or ["no output"])[-1]
@@ -261,7 +261,7 @@ def _free_port(host: str) -> int:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Concurrent commands on one folder take turns."""
+    """Hold the lock of a folder, so that only one command at a time changes it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("w")

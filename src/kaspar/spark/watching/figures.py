@@ -15,8 +15,8 @@ _OUR_ERROR: Final = re.compile(r"\bkaspar(?:\.\w+)+: (.+)")
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """The figures of one micro-batch. `lag`: records per partition beyond it; None if the source has no such
-    offsets."""
+    """The figures of one micro-batch. `lag` is the number of records after it in each partition; None if the source
+    does not have partitions and offsets."""
 
     batch_id: int
     rows: int
@@ -28,7 +28,7 @@ class BatchReport:
 
     @classmethod
     def of(cls, progress: Mapping[str, Any]) -> "BatchReport":
-        """From the JSON of a StreamingQueryProgress."""
+        """The figures in the JSON of a StreamingQueryProgress."""
         lags = [_lag_of(source.get("endOffset"), source.get("latestOffset")) for source in progress["sources"]]
         known = [lag for lag in lags if lag is not None]
         states = [operator["numRowsTotal"] for operator in progress["stateOperators"]]
@@ -57,7 +57,7 @@ class BatchReport:
 
 
 def _lag_of(end: object, latest: object) -> dict[TopicPartition, int] | None:
-    """How far the end of a batch is behind the ends of its partitions. None for other sources."""
+    """The number of records after the end of a batch in each partition; None for other sources."""
     try:
         done, known = from_json(_loaded(end)), from_json(_loaded(latest))
         return {where: max(0, newest - done[where]) for where, newest in known.items() if where in done}
@@ -71,7 +71,7 @@ def _loaded(offsets: object) -> Any:
 
 @dataclass(slots=True)
 class QueryFigures:
-    """The figures of a query since its start. Written by Spark's listener thread, read by any."""
+    """The figures of a query since its start. Written by Spark's listener thread, read by any thread."""
 
     name: str
     rows: int = 0

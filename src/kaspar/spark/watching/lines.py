@@ -6,18 +6,18 @@ from typing import TextIO
 
 
 class LiveLines:
-    """For one writer at a time. Other output to the same terminal goes through `say`, or it would be overwritten."""
+    """For one writer at a time. Other output to the same terminal must use `say`, or it would be overwritten."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._drawn: Sequence[str] = ()
 
     def show(self, lines: Sequence[str]) -> None:
-        """In place of the lines shown before."""
+        """Show these lines in place of those shown before."""
         self._write("", lines)
 
     def say(self, line: str) -> None:
-        """A line that stays, above the others."""
+        """Print a permanent line, above the others."""
         self._write(f"{line}\x1b[K\n", self._drawn)
 
     def _write(self, before: str, lines: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ def _each(value: Callable[[QueryFigures], float]) -> Callable[[Queries], Iterato
 
 
 def _last(value: Callable[[BatchReport], float | None]) -> Callable[[Queries], Iterator[Sample]]:
-    """Of the last micro-batch, where there is one and the value is known."""
+    """Samples of the last micro-batch, for each query that has one in which the value is known."""
 
     def samples(queries: Queries) -> Iterator[Sample]:
         for figures in list(queries.values()):

@@ -67,7 +67,7 @@ class ProgressListener(StreamingQueryListener):
         self._changed(figures, True)
 
     def _figures(self, query_id: str, name: str | None) -> QueryFigures:
-        """Also for a query that started before the listener was added."""
+        """The figures of a query, which may have started before the listener was added."""
         if query_id not in self.queries:
             self.queries[query_id] = QueryFigures(name or query_id[:8], rotated=self._clock())
         return self.queries[query_id]

@@ -1,4 +1,4 @@
-"""Writing to topics: options, the columns a write takes, and tasks that encode Arrow columns into record batches.
+"""Writing to topics: options, the columns of a write, and tasks that encode Arrow columns into record batches.
 
 batch.py, stream.py     what Spark calls, for a batch and for a streaming query
 guarantee.py            the interface between encoding and publishing; at_least_once.py is one implementation,

@@ -1,7 +1,7 @@
 """Arrow's columns in the form of the compiled core (records/core/column_writing.py), without a copy.
 
-The types are those that schema.py lets through, as Spark passes them to tasks; a program in a task (in_tasks.py) may
-also yield timestamps in milliseconds.
+The types are those that schema.py accepts, as Spark passes them to tasks; a program in a task (in_tasks.py) may also
+yield timestamps in milliseconds.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def is_too_wide(batch: pa.RecordBatch) -> bool:
-    """Whether a column exceeds 32-bit offsets, which takes Spark's large types."""
+    """Whether a column exceeds 32-bit offsets, as it can with Spark's large types."""
     if batch.nbytes <= MAX_COLUMN_BYTES:
         return False
     return any(column is not None and column.nbytes > MAX_COLUMN_BYTES for column in _written(batch))
@@ -44,7 +44,7 @@ def _written(batch: pa.RecordBatch) -> Iterator[pa.Array | None]:
 
 
 def record_columns(batch: pa.RecordBatch) -> RecordColumns:
-    """Raises UnwritableRow."""
+    """The columns of the rows. Raises UnwritableRow."""
     keys, values = (_octets(column_of(batch, name), batch.num_rows) for name in ("key", "value"))
     timestamps = _timestamps(column_of(batch, "timestamp"))
     headers = column_of(batch, "headers")
@@ -60,7 +60,7 @@ def record_columns(batch: pa.RecordBatch) -> RecordColumns:
 
 
 def _refuse_null_headers(headers: pa.Array) -> None:
-    """Nulls that no row refers to do not matter."""
+    """Raises UnwritableRow for a header that is null. Nulls that no row refers to are ignored."""
     pairs = headers.flatten()
     if pairs.null_count or pairs.field(0).null_count:
         raise UnwritableRow("A header in the data is null or has no key: a header needs a key, its value may be null.")
@@ -95,7 +95,7 @@ def _timestamps(column: pa.Array | None) -> TimestampColumn | None:
         memoryview(valid).cast("B") if column.null_count else None,
         column.offset,
     )
-    if timestamps.lowest_ms < 0:  # as Kafka's ProducerRecord
+    if timestamps.lowest_ms < 0:  # as in Kafka's ProducerRecord
         raise UnwritableRow(
             f"Invalid timestamp: {timestamps.lowest_ms}. Timestamp should always be non-negative or null."
         )
@@ -119,8 +119,8 @@ def int32(buffer: pa.Buffer, first: int, count: int) -> memoryview:
 
 
 def key_partitions(keys: pa.Array, partition_count: int, for_null: pa.Array | None = None) -> pa.Array:
-    """The partition (int32) to which Kafka's clients assign each key, of binary or string type. Null keys have the one
-    in `for_null` (int32, without nulls)."""
+    """The partition (int32) to which Kafka's clients assign each key, of binary or string type. Null keys have the
+    partition in `for_null` (int32, without nulls)."""
     if for_null is not None and for_null.null_count:
         raise ValueError("the partition for a null key is null")
     others = None if for_null is None else int32(for_null.buffers()[1], for_null.offset, len(for_null))

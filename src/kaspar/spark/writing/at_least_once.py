@@ -1,4 +1,4 @@
-"""At least once: what a task has sent is published, and is sent again by the next attempt if the task fails.
+"""At least once: rows are published as soon as a task sends them, and sent again by the next attempt if the task fails.
 
 Within one attempt an idempotent producer keeps the order and stores every batch once. Spark's worker processes run one
 task after another, so each keeps its producer for the next task: micro-batches are small, and connecting takes time.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from kaspar.client.delivery_terms import TopicPartitions
     from kaspar.client.producing import RawProducer
 
-_KEPT_S = 600.0  # as Spark's own sink keeps its producers, and brokers their idle connections
+_KEPT_S = 600.0  # as long as Spark's own sink keeps its producers, and brokers keep idle connections
 
 
 @dataclass(frozen=True)
 class RowsWritten(WriterCommitMessage):
-    """A task's message: nothing is left to be done on the driver."""
+    """A task's message to the driver, which has nothing left to do."""
 
     rows: int
 
@@ -38,10 +38,10 @@ class AtLeastOnce:
         return AtLeastOnceTask(self._options)
 
     def publish(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Everything was published when it was sent."""
+        """Do nothing: everything was published when it was sent."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What was sent stays: readers may see it again after the next attempt."""
+        """Do nothing: what was sent stays, and readers may see it again after the next attempt."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Kept:
 
     @classmethod
     def opened(cls, options: WriteOptions) -> "_Kept":
-        from kaspar.client.producing import RawProducer  # the driver does without the client
+        from kaspar.client.producing import RawProducer  # the driver does not need the client
         from kaspar.client.transactions import init_producer_id
 
         client = options.connection.client()

@@ -2,7 +2,7 @@
 
 Rows keep their order within a partition. The partition of a row is chosen as in the Java client: by the `partition`
 column, else by the key, else sticky. Records without a timestamp get the time at which they are encoded. Memory is
-bounded: for batches in flight by the producer, for batches being filled here.
+bounded: by the producer for batches in flight, and here for batches being filled.
 """
 
 import random
@@ -48,12 +48,12 @@ Ready = tuple[TopicPartition, memoryview]
 
 
 class RowsStored(NamedTuple):
-    """What is known when all rows of a task are stored."""
+    """The result of a task whose rows are all stored."""
 
     message: WriterCommitMessage
     """The guarantee's message to the driver."""
     end_offsets: Mapping[TopicPartition, int]
-    """Those of TaskWriter."""
+    """See TaskWriter.end_offsets."""
 
 
 def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> RowsStored:
@@ -73,7 +73,7 @@ def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarant
 
 
 def _encoded(batches: Iterable[pa.RecordBatch], encodings: Sequence["PlannedEncoding"]) -> Iterable[pa.RecordBatch]:
-    """Keys and values by their registered schemas."""
+    """Encode keys and values with their registered schemas."""
     if not encodings:
         return batches
     from kaspar.spark.formats.registered_encoder import encoded_columns, encoder_of  # most writes have no registry
@@ -83,8 +83,8 @@ def _encoded(batches: Iterable[pa.RecordBatch], encodings: Sequence["PlannedEnco
 
 
 class _NamingWriter:
-    """A TaskWriter whose socket errors name the cluster. The source of the rows may raise an OSError, too, which has
-    nothing to do with brokers."""
+    """A TaskWriter whose socket errors name the cluster. Only these do: the source of the rows may also raise an
+    OSError, which has nothing to do with brokers."""
 
     def __init__(self, guarantee: Guarantee, bootstrap_servers: str) -> None:
         self._naming = partial(naming_brokers, bootstrap_servers)
@@ -112,7 +112,7 @@ class _NamingWriter:
 
 
 def _requests(batches: Iterable[Ready], max_request_size: int) -> Iterator[list[Ready]]:
-    """Group batches into requests: each request has a cost at both ends, however small its batches are."""
+    """Group batches into requests, since a request with small batches costs client and broker as much as any other."""
     max_bytes = min(max_request_size, _MAX_REQUEST_BYTES)
     request: list[Ready] = []
     size = 0
@@ -185,7 +185,7 @@ class RowEncoder:
         yield from self._limit_memory()
 
     def _remaining(self) -> Iterator[Ready]:
-        """At the end: the batches that are not full."""
+        """The batches that are not full, when there are no more rows."""
         for topic in self._topics.values():
             for partition, builder in topic.builders.items():
                 if builder.count:
@@ -194,7 +194,7 @@ class RowEncoder:
     # --- which topic and partition ------------------------------------------------------------------------------------
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, memoryview, int, int]]:
-        """Each topic with its rows: a slice of an array of row numbers."""
+        """Each topic with its rows, which are a slice of an array of row numbers."""
         rows = all_rows(batch.num_rows)
         if self._topic is not None:
             yield self._topic, rows, 0, len(rows)
@@ -276,8 +276,7 @@ class RowEncoder:
         return TopicPartition(topic.name, partition), batch
 
     def _limit_memory(self) -> Iterator[Ready]:
-        """If many partitions are written at once their batches fill slowly: yield the largest before memory runs
-        out."""
+        """Yield the largest batches before memory runs out: they fill slowly if many partitions are written at once."""
         filling = [
             (builder.room, topic, partition, builder)
             for topic in self._topics.values()

@@ -24,35 +24,35 @@ _REPORT = "message binary, result binary"
 
 
 class TaskProgram(Protocol):
-    """Runs in a task in front of its writer. It is pickled to the tasks: each attempt of a task has a copy of its own.
+    """Runs in a task in front of its writer. It is pickled to the tasks, so each attempt of a task has its own copy.
 
     Errors of the program fail the task, and reach the driver unchanged.
     """
 
     def process(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        """From the rows of the task to the rows to write, which have the columns of the sink (writing/schema.py)."""
+        """The rows to write, made from the rows of the task. They have the columns of the sink (writing/schema.py)."""
 
     def finished(self, message: WriterCommitMessage, end_offsets: "Mapping[TopicPartition, int]") -> bytes:
-        """Called once everything is stored; exactly once, nothing is published yet. The result reaches the driver.
+        """Called when everything is stored; with exactly-once, nothing is published yet. The result reaches the driver.
 
-        `end_offsets` are those of TaskWriter. If this raises, the attempt counts as lost: what it wrote is aborted when
-        the batch is decided, and at least once it stays.
+        `end_offsets` are those of TaskWriter. If this raises, the attempt counts as lost: with exactly-once, what it
+        wrote is aborted when the batch is decided; with at-least-once, it stays.
         """
 
 
 class TaskReport(NamedTuple):
-    """What a task sends to the driver."""
+    """A task's report to the driver."""
 
     message: WriterCommitMessage
     result: bytes
-    """What its program returned; empty without one."""
+    """The result of its program; empty without one."""
 
 
 def write_in_tasks(
     rows: "DataFrame", options: WriteOptions, guarantee: Guarantee, program: TaskProgram | None = None
 ) -> list[TaskReport]:
-    """Write the rows, or what the program makes of them. Returns the reports in the order of the partitions of `rows`;
-    what is done with the messages is up to the caller."""
+    """Write the rows, or the rows that the program yields. Returns the reports in the order of the partitions of
+    `rows`; the caller has to handle their messages."""
     reports = rows.mapInArrow(_task(options, guarantee, program), _REPORT).collect()
     return [TaskReport(pickle.loads(each.message), bytes(each.result)) for each in reports]
 

@@ -57,7 +57,7 @@ class ProducerSettings(NamedTuple):
     enable_idempotence: bool = True
     compression_type: str = "none"
     compression_level: int | None = None
-    """None: the codec's default."""
+    """None for the codec's default."""
     batch_size: int = 512 * 1024
     max_request_size: int = 1024 * 1024
     buffer_memory: int = 32 * 1024 * 1024
@@ -69,7 +69,7 @@ class ProducerSettings(NamedTuple):
     delivery_timeout_ms: int = 120_000
     max_block_ms: int = 60_000
     transaction_timeout_ms: int | None = None
-    """None: not given."""
+    """None if not given."""
     ignore_keys: bool = False
 
     @property
@@ -100,7 +100,7 @@ class ProducerSettings(NamedTuple):
 class WriteOptions:
     connection: ConnectionSettings
     topic: str | None
-    """The topic of all rows; None: each row names its own in the `topic` column."""
+    """The topic of all rows. None if each row names its own in the `topic` column."""
     guarantee: GuaranteeName
     producer: ProducerSettings
     query: str | None
@@ -108,13 +108,13 @@ class WriteOptions:
     version: int | None
     """txnVersion: the number of the batch."""
     declared: tuple[EncodingOptions, ...] = ()
-    """The columns that are encoded, key or value."""
+    """The columns that are encoded, key or value, as declared."""
     encodings: tuple["PlannedEncoding", ...] = ()
-    """The same, once their schemas are known (schema.py)."""
+    """The encodings of these columns, once their schemas are known (schema.py)."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "WriteOptions":
-        """Raises InvalidOption."""
+        """Parse the options. Raises InvalidOption."""
         refuse_misspelled(options, WRITE_OPTIONS)
         given = {name.lower(): value for name, value in options.items()}
         settings = kafka_settings(given)
@@ -209,7 +209,7 @@ def _choice(settings: Mapping[str, str], name: str, choices: Mapping[str, T], de
 
 
 def _compression_level(settings: Mapping[str, str], compression_type: str) -> int | None:
-    """Levels of other codecs are ignored."""
+    """The compression level of the codec. Levels of other codecs are ignored."""
     name = f"compression.{compression_type}.level"
     if compression_type not in _LEVELS or name not in settings:
         return None
@@ -220,7 +220,8 @@ def _compression_level(settings: Mapping[str, str], compression_type: str) -> in
 
 
 def _idempotence(settings: Mapping[str, str], acks: int, retries: int, max_in_flight: int) -> bool:
-    """As in Kafka's ProducerConfig: on, unless disabled or ruled out by another setting; a conflict is an error."""
+    """Whether the producer is idempotent, as in Kafka's ProducerConfig: yes, unless disabled or ruled out by another
+    setting; a conflict is an error."""
     if not _choice(settings, "enable.idempotence", _BOOLEANS, True):
         return False
     problem = None

@@ -47,7 +47,7 @@ def planned(options: WriteOptions, schema: StructType) -> WriteOptions:
 
 
 def check_schema(schema: StructType, topic: str | None, *, encoded: frozenset[str] = frozenset()) -> None:
-    """`encoded` are columns that may have any type. Raises InvalidOption if rows of that schema cannot be written."""
+    """Raises InvalidOption if rows of that schema cannot be written. `encoded` are columns that may have any type."""
     columns = {field.name: field.dataType for field in reversed(schema.fields)}
     if topic is None and "topic" not in columns:
         raise InvalidOption(
@@ -67,7 +67,7 @@ def check_schema(schema: StructType, topic: str | None, *, encoded: frozenset[st
 
 
 def _same_type(given: DataType, wanted: DataType) -> bool:
-    """Whether they are the same except for nullability and the case of field names."""
+    """Whether the types are the same except for nullability and the case of field names."""
     match given, wanted:
         case ArrayType(), ArrayType():
             return _same_type(given.elementType, wanted.elementType)

@@ -1,8 +1,8 @@
 """The language of filters over records: `value.amount > 100 and key startswith "eu-"`.
 
-Its own tokens, grammar and interpreter, since Python's cannot be confined. The language has no loops, no names of its
-own and no effects; what a filter may cost is bounded in the length of its text, its depth, and its steps for a record.
-docs/console-filters.md is its reference.
+It has its own tokens, grammar and interpreter, because Python's cannot be sandboxed. The language has no loops, no
+definitions and no side effects. The cost of a filter is bounded by the length of its text, its depth, and its steps per
+record. docs/console-filters.md is its reference.
 """
 
 from kaspar.console.messages.filters.errors import FilterError

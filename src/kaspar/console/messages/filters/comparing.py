@@ -1,8 +1,8 @@
-"""How the values of records compare. Records come in every shape, so no comparison fails: what cannot be compared is
-not equal, and neither less nor greater.
+"""Comparisons of the values of records. Records may have any shape, so no comparison fails: values that cannot be
+compared are not equal, and neither less nor greater.
 
-A number and a text compare as numbers if the text is one, since keys and CSV-like values are texts; so do true and
-false with the texts `true` and `false`.
+A number and a text compare as numbers if the text is one, since keys and CSV-like values are texts. Likewise, true and
+false compare with the texts `true` and `false`.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, Final
 from kaspar.console.messages.filters.tree import Comparison, Value
 
 _MAX_NUMBER_TEXT: Final = 40
-"""Characters of a text that is read as a number."""
+"""The maximum length of a text that is read as a number."""
 
 _STRUCTURES: Final = (dict, list, tuple)
 
@@ -26,13 +26,13 @@ _ORDERS: Final[dict[Comparison, Callable[[Any, Any], bool]]] = {
 
 
 class Many(tuple[Value, ...]):
-    """What a path with a wildcard yields. A comparison holds if it holds for one of them."""
+    """The values of a path with a wildcard. A comparison holds if it holds for one of them."""
 
     __slots__ = ()
 
 
 def compare(comparison: Comparison, left: Value, right: Value) -> bool:
-    """Neither side is `Many`."""
+    """Whether the comparison holds. Neither side is `Many`."""
     match comparison:
         case Comparison.EQUAL:
             return equal(left, right)
@@ -50,7 +50,7 @@ def compare(comparison: Comparison, left: Value, right: Value) -> bool:
 
 
 def goes_over(comparison: Comparison, left: Value, right: Value) -> Iterable[Value]:
-    """Those of the two that `compare` looks at as a whole, with what is in them."""
+    """The values that `compare` has to read completely, with everything inside them."""
     whole, part = (right, left) if comparison is Comparison.IN else (left, right)
     match comparison:
         case Comparison.IN | Comparison.CONTAINS:
@@ -59,13 +59,13 @@ def goes_over(comparison: Comparison, left: Value, right: Value) -> Iterable[Val
             return whole, part
     if isinstance(whole, _STRUCTURES) is isinstance(part, _STRUCTURES):
         return whole, part
-    return ()  # a structure and a plain value: they are not equal
+    return ()  # a structure and a plain value are never equal
 
 
 def equal(left: Value, right: Value) -> bool:
     left, right = _alike(left, right)
     if isinstance(left, bool) is not isinstance(right, bool):
-        return False  # Python's True is 1
+        return False  # in Python, True equals 1
     return bool(left == right)
 
 
@@ -84,7 +84,7 @@ def _contains(whole: Value, part: Value) -> bool:
 
 
 def _alike(left: Value, right: Value) -> tuple[Value, Value]:
-    """Both as numbers, or both as booleans, where one is and the other is a text that reads so."""
+    """The values; if one is a number or a boolean and the other a text that represents one, the text is converted."""
     if isinstance(left, str) and not isinstance(right, str):
         return _read_as(right, left), right
     if isinstance(right, str) and not isinstance(left, str):
@@ -106,7 +106,7 @@ def is_number(value: Value) -> bool:
 
 
 def number_of(value: Value) -> int | float | None:
-    """Of a number, or of a text that is one."""
+    """The value of a number, or of a text that represents one; None for anything else."""
     if is_number(value):
         return value  # type: ignore[no-any-return]
     if not isinstance(value, str) or len(value) > _MAX_NUMBER_TEXT or "_" in value:
@@ -122,7 +122,7 @@ def number_of(value: Value) -> int | float | None:
 
 
 def text_of(value: Value) -> str:
-    """As JSON writes it, without quotes around a text."""
+    """The value as text: as in JSON, but without quotes around a text."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -139,8 +139,7 @@ def json_text(value: Value) -> str:
 
 
 def is_true(value: Value) -> bool:
-    """Whether a condition holds that is a plain value: everything but null, false, 0 and what is empty. Of many, one
-    suffices."""
+    """Whether a value holds as a condition: all do except null, false, 0 and empty values. Of `Many`, one is enough."""
     return any(map(bool, value)) if isinstance(value, Many) else bool(value)
 
 

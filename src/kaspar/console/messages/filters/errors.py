@@ -1,4 +1,4 @@
-"""What is wrong with the text of a filter, and where."""
+"""Errors in the text of a filter, with their position."""
 
 from kaspar.console.problems import Unacceptable
 

@@ -1,8 +1,8 @@
 """Interprets the tree of a filter for one record, in a bounded number of steps.
 
-A step is a node of the tree, a value that is visited (all within a list or an object that is compared or written as
-text), a header, 4 KiB of text that is searched, or 256 bits of an integer. Steps are spent before the work is done, so
-no operation keeps the interpreter from other threads for longer than its steps allow.
+A step is a node of the tree, a value that is visited (every value within a list or an object that is compared or
+written as text), a header, 4 KiB of text that is searched, or 256 bits of an integer. Steps are spent before the work
+is done, so no operation blocks other threads for longer than its steps allow.
 """
 
 import operator
@@ -43,10 +43,10 @@ from kaspar.console.messages.filters.tree import (
 )
 
 MAX_STEPS: Final = 10_000
-"""For one record."""
+"""The maximum number of steps for one record."""
 _TEXT_PER_STEP: Final = 4096
 _BITS_PER_STEP: Final = 256
-"""Of an integer. One with more becomes a float in arithmetic, so that products do not grow without limit."""
+"""Bits of an integer. In arithmetic, one with more becomes a float, so that products do not grow without limit."""
 
 _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
     Operator.PLUS: operator.add,
@@ -58,7 +58,7 @@ _OPERATIONS: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
 
 
 class Fields(Protocol):
-    """What a filter sees of a record. Keys and values are decoded on first use."""
+    """The parts of a record that a filter can use. Keys and values are decoded on first use."""
 
     @property
     def topic(self) -> str: ...
@@ -70,15 +70,15 @@ class Fields(Protocol):
     def timestamp(self) -> int: ...
 
     def key(self) -> Value:
-        """JSON, or a text: hexadecimal if it is binary."""
+        """The decoded JSON, or a text; binary keys are hexadecimal text."""
 
     def value(self) -> Value: ...
 
     def headers(self) -> Mapping[str, str | None]:
-        """The last one of each name."""
+        """The headers by name; the last one of each name."""
 
     def texts(self) -> Iterable[str]:
-        """All that a search for text looks through."""
+        """All texts that a text search looks at."""
 
 
 class StepLimit(Exception):
@@ -92,7 +92,7 @@ class Evaluation:
         self.steps_left = max_steps
 
     def holds(self, node: Node) -> bool:
-        """Raises StepLimit."""
+        """Whether the condition holds. Raises StepLimit."""
         return is_true(self._value(node))
 
     def _spend(self, steps: int) -> None:
@@ -101,7 +101,7 @@ class Evaluation:
             raise StepLimit
 
     def _spend_on(self, value: Value) -> None:
-        """For an operation that goes over all of it, and of what is in it."""
+        """Spend the steps of an operation that reads all of a value, with everything inside it."""
         unvisited = [value]
         while unvisited:
             each = unvisited.pop()
@@ -180,7 +180,7 @@ class Evaluation:
         return value
 
     def _every(self, value: Value) -> Many:
-        """Wildcards within a wildcard yield all elements of all of them."""
+        """All elements of a value. With several wildcards, all elements of all elements."""
         found: list[Value] = []
         for each in value if isinstance(value, Many) else (value,):
             elements = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else []
@@ -195,7 +195,7 @@ class Evaluation:
         return Many(function(each) for each in value)
 
     def _arithmetic(self, first: Node, rest: tuple[tuple[Operator, Node], ...]) -> int | float | None:
-        """None if an operand is not a number, the divisor is zero, or the result is too large for a float."""
+        """The result. None if an operand is not a number, the divisor is zero, or the result exceeds a float."""
         total = _single_number(self._value(first))
         for each, node in rest:
             number = _single_number(self._value(node))
@@ -227,7 +227,7 @@ class Evaluation:
     # --- conditions ---------------------------------------------------------------------------------------------------
 
     def _compare(self, comparison: Comparison, left: Value, right: Value) -> bool:
-        """With a wildcard it holds if one of the elements has it; `!=`, if none of them is equal."""
+        """Whether the comparison holds. With a wildcard it must hold for one of the elements; `!=`, for all of them."""
         if comparison is Comparison.NOT_EQUAL:
             return not self._compare(Comparison.EQUAL, left, right)
         lefts = left if isinstance(left, Many) else (left,)
@@ -257,7 +257,7 @@ class Evaluation:
             self._spend(1)
             self._spend_on(each)
             text = text_of(each)
-            # RE2 works on UTF-8, which cannot write the half surrogate pairs that JSON allows.
+            # RE2 works on UTF-8, which cannot encode the unpaired surrogates that JSON allows.
             if compiled.search(text.encode("utf-8", "replace")) is not None:
                 return True
         return False
@@ -272,7 +272,7 @@ def _step_into(value: Value, step: str | int) -> Value:
 
 
 def _bounded(number: int | float) -> int | float:
-    """Raises OverflowError."""
+    """The number, as a float if it is a long integer. Raises OverflowError."""
     is_long = isinstance(number, int) and number.bit_length() > _BITS_PER_STEP
     return float(number) if is_long else number
 

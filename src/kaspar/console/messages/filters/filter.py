@@ -6,13 +6,13 @@ from kaspar.console.messages.filters.tree import Node
 
 
 class Filter:
-    """Not shared by threads: it counts the records that it could not decide."""
+    """A filter for records. Not thread-safe: it counts the records that it could not decide."""
 
     def __init__(self, text: str, *, now_ms: int, max_steps: int = MAX_STEPS) -> None:
-        """`now_ms` is what `now` means. An empty text lets every record pass. Raises FilterError."""
+        """`now_ms` is the value of `now`. An empty text lets every record pass. Raises FilterError."""
         self.text = text.strip()
         self.undecided = 0
-        """Records that needed more than the allowed steps; they do not match."""
+        """The number of records that needed more than the allowed steps; they do not match."""
         self._condition: Node | None = condition_of(text) if self.text else None
         self._now_ms = now_ms
         self._max_steps = max_steps
@@ -26,6 +26,6 @@ class Filter:
             return True
         try:
             return Evaluation(fields, self._now_ms, self._max_steps).holds(self._condition)
-        except (StepLimit, RecursionError):  # the latter for values that are nested deeply
+        except (StepLimit, RecursionError):  # RecursionError for deeply nested values
             self.undecided += 1
             return False

@@ -40,7 +40,7 @@ from kaspar.console.messages.filters.tree import (
 )
 
 MAX_DEPTH: Final = 30
-"""Of parentheses, signs, `not`, lists and function calls within each other."""
+"""The maximum nesting of parentheses, signs, `not`, lists and function calls."""
 
 _LITERALS: Final = {"true": True, "false": False, "null": None}
 _FIELDS: Final = {field.value: field for field in Field}
@@ -58,7 +58,7 @@ _PATTERN_OPTIONS.max_mem = _PATTERN_BYTES
 
 
 def parse(text: str) -> Node:
-    """Raises FilterError, and nothing else."""
+    """The syntax tree of an expression. Raises FilterError, and nothing else."""
     parser = _Parser(tokens_of(text))
     node = parser.disjunction()
     if parser.current.kind is not Kind.END:
@@ -129,7 +129,7 @@ class _Parser:
         return Not(node) if is_negated else node
 
     def _null_check(self, left: Node) -> Node:
-        """`is null` and `is not null`, as SQL has them."""
+        """`is null` and `is not null`, as in SQL."""
         is_negated = self._take_word("not")
         if not self._take_word("null"):
             raise self.error("`is` must be followed by `null` or `not null`.")
@@ -284,7 +284,7 @@ class _Parser:
         return self._tokens[min(self._position + 1, len(self._tokens) - 1)]
 
     def _is_word(self, word: str) -> bool:
-        """`&&`, `||` and `!` are symbols with the texts of words."""
+        """Whether the current token is this word. `&&`, `||` and `!` are symbols that have words as their text."""
         return self.current.text == word and self.current.kind in (Kind.NAME, Kind.SYMBOL)
 
     def _take_word(self, word: str) -> bool:

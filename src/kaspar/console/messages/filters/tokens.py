@@ -10,13 +10,13 @@ from typing import Final
 from kaspar.console.messages.filters.errors import FilterError
 
 MAX_TEXT: Final = 2_000
-"""Characters of a filter."""
+"""The maximum number of characters of a filter."""
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f"}
 _MAX_DIGITS: Final = 30
 
-# Each alternative takes time in proportion to what it matches.
+# Each alternative takes time linear in the length of its match.
 _TOKEN: Final = re.compile(
     r"""
     (?P<space>\s+)
@@ -41,13 +41,13 @@ class Kind(Enum):
 class Token:
     kind: Kind
     text: str
-    """As it is written; of a text, without quotes and escapes."""
+    """The text as it is written; that of a quoted text has no quotes and escapes."""
     column: int
     number: int | float = 0
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens and, last, one for the end. Raises FilterError."""
+    """The tokens, and a last one for the end. Raises FilterError."""
     if len(text) > MAX_TEXT:
         raise FilterError(
             f"A filter can have at most {MAX_TEXT:,} characters; this one has {len(text):,}.", MAX_TEXT + 1
@@ -83,7 +83,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _quoted(text: str, start: int) -> tuple[Token, int]:
-    """A text in quotes, and where it ends."""
+    """The token of a quoted text, and the position after it."""
     quote, position = text[start], start + 1
     parts: list[str] = []
     while position < len(text):
@@ -111,7 +111,7 @@ def _escaped(text: str, position: int) -> tuple[str, int]:
 
 
 def _number(text: str, match: re.Match[str], column: int) -> tuple[int | float, int]:
-    """A number or, with a unit behind it, a duration in milliseconds; and where it ends."""
+    """A number or, if a unit follows, a duration in milliseconds; and the position after it."""
     digits, end = match[0], match.end()
     if len(digits) > _MAX_DIGITS:
         raise FilterError(f"A number can have at most {_MAX_DIGITS} digits.", column)
@@ -126,7 +126,7 @@ def _number(text: str, match: re.Match[str], column: int) -> tuple[int | float, 
 
 
 def _time_ms(text: str, column: int) -> int:
-    """Without a zone it is UTC."""
+    """Milliseconds since 1970. A time without a zone is in UTC."""
     try:
         parsed = datetime.fromisoformat(text)
         if parsed.tzinfo is None:

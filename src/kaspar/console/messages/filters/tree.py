@@ -1,4 +1,4 @@
-"""The syntax tree of a filter: the only things that a filter can do.
+"""The syntax tree of a filter, which contains everything that a filter can do.
 
 Nodes are frozen values. Chains such as `a and b and c` are one node, so that a tree is no deeper than the parentheses
 of its text.
@@ -9,11 +9,11 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any
-"""What an expression yields: None, bool, int, float, str, or the lists and dicts of JSON; `Many` for a wildcard."""
+"""The value of an expression: None, bool, int, float, str, or the lists and dicts of JSON; `Many` for a wildcard."""
 
 
 class Field(Enum):
-    """What a filter sees of a record."""
+    """The parts of a record that a filter can use."""
 
     TOPIC = "topic"
     PARTITION = "partition"
@@ -71,7 +71,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Steps are names, indexes (negative ones count from the end) and wildcards."""
+    """A path. Its steps are names, indexes (negative ones count from the end) and wildcards."""
 
     field: Field
     steps: tuple[str | int | Every, ...] = ()
@@ -92,14 +92,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """The arithmetic sign."""
+    """A number with a minus sign."""
 
     of: "Node"
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Operators of one precedence, from left to right."""
+    """Operators of the same precedence, applied from left to right."""
 
     first: "Node"
     rest: "tuple[tuple[Operator, Node], ...]"
@@ -123,7 +123,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class TextSearch:
-    """A text that stands alone as a condition: found in the key, the value or a header, in upper or lower case."""
+    """A text that is a condition by itself: it is searched in the key, the value and the headers, ignoring case."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""The records of a fetch response, with what became of their transactions.
+"""The records of a fetch response, with the outcomes of their transactions.
 
 Unlike a consumer, the console also shows records of aborted and open transactions, and the markers that end them.
 """
@@ -17,17 +17,17 @@ from kaspar.records.record import Record
 
 class State(Enum):
     COMMITTED = "committed"
-    """Also of a record without a transaction."""
+    """The record's transaction was committed, or it has none."""
     ABORTED = "aborted"
     OPEN = "open"
-    """Its transaction has not ended, or an earlier one of the partition has not."""
+    """The record's transaction has not ended, or an earlier one of the partition has not."""
     MARKER = "marker"
     DAMAGED = "damaged"
-    """Stands for a batch that cannot be read, at its first offset."""
+    """A placeholder for a batch that cannot be read, at its first offset."""
 
 
 class StoredRecord(NamedTuple):
-    """A record as it lies in its partition."""
+    """A record as it is stored in its partition."""
 
     where: TopicPartition
     record: Record
@@ -35,7 +35,7 @@ class StoredRecord(NamedTuple):
     state: State = State.COMMITTED
     producer_id: int = -1
     note: str = ""
-    """Of a marker, COMMIT or ABORT; of a damaged batch, what is wrong with it."""
+    """For a marker, COMMIT or ABORT; for a damaged batch, what is wrong with it."""
 
     @property
     def offset(self) -> int:
@@ -47,7 +47,7 @@ class StoredRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of its key, value and headers."""
+        """The bytes of its key, value and headers."""
         _, key, value, headers, _ = self.record
         return len(key or b"") + len(value or b"") + sum(len(name) + len(text or b"") for name, text in headers)
 
@@ -61,8 +61,8 @@ def stored_records(
     until: int,
     last_stable_offset: int,
 ) -> Iterator[StoredRecord]:
-    """Those from offset `start` on and below `until`. `aborted` has the producer and first offset of each aborted
-    transaction of the response. Raises MalformedBytes if even the sizes of batches make no sense."""
+    """The records from offset `start` to below `until`. `aborted` has the producer id and first offset of each aborted
+    transaction of the response. Raises MalformedBytes only if the sizes of batches are invalid."""
     pending = sorted(aborted, key=lambda transaction: transaction[1])
     aborting: set[int] = set()
     first = 0
@@ -105,7 +105,7 @@ def _records(
 def _markers(
     where: TopicPartition, batches: memoryview, position: int, header: BatchHeader, aborting: set[int]
 ) -> Iterator[StoredRecord]:
-    """A control batch has one record. An abort marker ends its producer's transaction."""
+    """The record of a control batch, which has only one. An abort marker ends the transaction of its producer."""
     for record in iter_batch(batches, position, header):
         kind = control_type(record)
         if kind is ControlType.ABORT:

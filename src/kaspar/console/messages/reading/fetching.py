@@ -1,7 +1,7 @@
 """Requests to the brokers: the partitions of a topic, their offsets, and records of many of them at once.
 
-Every call is one request to each leader that is concerned. A partition without a leader, or one whose leader does not
-respond, does not stop the others: its problem is reported with what they have.
+Every call is one request to each leader of its partitions. A partition without a leader, or one whose leader does not
+respond, does not affect the others: its problem is reported together with their results.
 """
 
 import time
@@ -25,18 +25,18 @@ _MOST_PARTITION_BYTES: Final = 1024 * 1024
 _LEAST_PARTITION_BYTES: Final = 16 * 1024
 _LIST_TIMEOUT_MS: Final = 10_000
 _LONGEST_THROTTLE_S: Final = 0.5
-"""A page looks at its clock in between."""
+"""The maximum wait when a broker throttles, so that a page can check its time budget in between."""
 
 
 @dataclass(slots=True)
 class TopicLayout:
-    """The leaders of a topic's partitions. `problems` are sentences, of partitions that cannot be read now."""
+    """The leaders of a topic's partitions. `problems` has a sentence for each partition that cannot be read now."""
 
     topic: str
     topic_id: UUID
     leaders: dict[int, int]
     partition_count: int
-    """Of the topic; `leaders` may have fewer."""
+    """The number of partitions of the topic; `leaders` may have fewer."""
     problems: dict[int, str] = field(default_factory=dict)
 
     def lose(self, partition: int, problem: str) -> None:
@@ -45,7 +45,7 @@ class TopicLayout:
 
 
 def look_up(client: Client, topic: str, partitions: Sequence[int] = ()) -> TopicLayout:
-    """Of these partitions, or of all. Raises Refused and NotThere."""
+    """The layout of these partitions, or of all. Raises Refused and NotThere."""
     response = client.refresh_metadata([topic])
     (found,) = response.topics
     if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -67,7 +67,7 @@ def look_up(client: Client, topic: str, partitions: Sequence[int] = ()) -> Topic
 
 
 def offsets_at(client: Client, layout: TopicLayout, timestamp: int, isolation_level: int = 0) -> dict[int, int]:
-    """The first offset at or after the time, or of one of ListOffsets' special times; -1 where there is none."""
+    """The first offset at or after the time, or at one of ListOffsets' special times; -1 where there is none."""
     by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     for partition, leader in layout.leaders.items():
         by_leader[leader][TopicPartition(layout.topic, partition)] = timestamp
@@ -92,7 +92,7 @@ def offsets_at(client: Client, layout: TopicLayout, timestamp: int, isolation_le
 
 
 def bounds_of(client: Client, layout: TopicLayout, *, is_committed: bool) -> dict[int, Bounds]:
-    """With `is_committed` partitions end where the first open transaction begins."""
+    """The bounds of each partition. With `is_committed`, it ends at its last stable offset."""
     starts = offsets_at(client, layout, EARLIEST_TIMESTAMP)
     stable = offsets_at(client, layout, LATEST_TIMESTAMP, READ_COMMITTED)
     ends = stable if is_committed else offsets_at(client, layout, LATEST_TIMESTAMP)
@@ -102,10 +102,10 @@ def bounds_of(client: Client, layout: TopicLayout, *, is_committed: bool) -> dic
 
 
 def fetch_round(client: Client, layout: TopicLayout, streams: Iterable[Stream]) -> int:
-    """Give every stream what it wants, as far as one request to each leader brings it. Returns the bytes of records.
+    """Fetch what the streams need, with one request to each leader. Returns the bytes of records.
 
-    Up to the last stable offset requests are those of read_committed, since only their responses name the aborted
-    transactions; behind it all transactional records belong to transactions that may still be open.
+    Below the last stable offset the requests are read_committed, because only these responses list the aborted
+    transactions. From there on all transactional records belong to transactions that may still be open.
     """
     requests: dict[tuple[int, int], list[tuple[Stream, int]]] = defaultdict(list)
     for stream in streams:
@@ -186,7 +186,7 @@ def _lose(layout: TopicLayout, stream: Stream, problem: str) -> None:
 
 
 def _refuse_topic(topic: str, error: int | str) -> None:
-    """What concerns the whole topic is no problem of a partition."""
+    """Raises Refused for an error that concerns the whole topic, not only a partition."""
     if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"You are not permitted to read topic {topic}.")
 
@@ -194,5 +194,5 @@ def _refuse_topic(topic: str, error: int | str) -> None:
 def _name(code: int) -> str:
     try:
         return ErrorCode(code).name
-    except ValueError:  # of a newer version of Kafka
+    except ValueError:  # an error code of a newer version of Kafka
         return f"error {code}"

@@ -1,4 +1,4 @@
-"""Where in a topic to read: at an end, an offset or a time, or where an earlier page left off."""
+"""Where to start reading in a topic: at one of its ends, an offset or a time, or where an earlier page ended."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """In every partition that is read."""
+    """The same offset in every partition that is read."""
 
     offset: int
 
@@ -37,7 +37,7 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Offsets by partition. Records below them are behind it, the others before it."""
+    """An offset for each partition: a place between the records below these offsets and all others."""
 
     offsets: Mapping[int, int]
 
@@ -49,7 +49,7 @@ Position: TypeAlias = End | AtOffset | AtTime | Cursor
 
 
 def parse_position(text: str) -> Position:
-    """`newest`, `oldest`, `offset:17`, `time:1700000000000` or `cursor:0:17,1:4`. Raises Unacceptable."""
+    """Parse `newest`, `oldest`, `offset:17`, `time:1700000000000` or `cursor:0:17,1:4`. Raises Unacceptable."""
     kind, _, rest = text.partition(":")
     match kind:
         case "newest" | "oldest" if not rest:
@@ -64,7 +64,7 @@ def parse_position(text: str) -> Position:
 
 
 def parse_partitions(text: str) -> tuple[int, ...]:
-    """`0,3,4`; nothing means all. Raises Unacceptable."""
+    """Parse `0,3,4`; an empty text means all partitions. Raises Unacceptable."""
     try:
         return tuple(sorted({int(each) for each in text.split(",")})) if text else ()
     except ValueError:
@@ -83,7 +83,7 @@ def _number(text: str, name: str) -> int:
 
 
 def parse_cursor(text: str) -> Cursor:
-    """`0:17,1:4`. Raises Unacceptable."""
+    """Parse `0:17,1:4`. Raises Unacceptable."""
     if len(text) > _MAX_CURSOR or not _CURSOR.fullmatch(text):
         raise Unacceptable("The position is not a cursor of the form PARTITION:OFFSET,...")
     pairs = (each.split(":") for each in text.split(","))

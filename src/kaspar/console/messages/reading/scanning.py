@@ -1,7 +1,7 @@
 """Reads a page: merges partitions by timestamp, applies a filter, and stops within its budget.
 
-A page is the records between two cursors. Its `low` one is where older records end, its `high` one where newer begin;
-so a page that stopped early is continued at either. Within a partition the order is that of offsets.
+A page has the records between two cursors. Older records end at its `low` cursor, newer ones begin at its `high`
+cursor, so a page that stopped early can be continued at either. Within a partition records are in the order of offsets.
 """
 
 import time
@@ -20,18 +20,18 @@ from kaspar.console.messages.reading.positions import AtOffset, AtTime, Cursor, 
 from kaspar.console.messages.reading.streams import BackwardStream, Bounds, ForwardStream, Stream
 
 _PATIENCE: Final = 5
-"""How many times longer than its budget a page may take to get anywhere at all."""
+"""A page that has made no progress may take this many times its budget."""
 _DRAINED: Final = 0.1
-"""The part of its budget of time that a page has for what a fetch has brought, however long the fetch took."""
+"""The part of its time budget that a page has to process fetched records, however long the fetch took."""
 _FILTERED_OFFSETS: Final = 1000
-"""Of the first chunk that is read backward, if most records are not expected to match."""
+"""Offsets in the first chunk that is read backward with a filter: most records are not expected to match."""
 _LEAST_OFFSETS: Final = 5
 
 Matches = Callable[[StoredRecord], bool]
 
 
 class Stopped(Enum):
-    """Why a page ends."""
+    """The reason why a page ends."""
 
     FULL = "full"
     END = "end"
@@ -44,7 +44,7 @@ class Budget:
     scanned: int = 1_000_000
     bytes: int = 128 * 1024 * 1024
     found_bytes: int = 32 * 1024 * 1024
-    """Of the records that a page keeps."""
+    """The maximum bytes of the records that match and are kept."""
     seconds: float = 2.0
 
 
@@ -55,18 +55,18 @@ class Query:
     direction: Direction
     budget: Budget
     partitions: tuple[int, ...] = ()
-    """Nothing means all."""
+    """Empty for all partitions."""
     is_committed: bool = False
-    """As a consumer with read_committed: nothing of aborted and open transactions."""
+    """Whether records of aborted and open transactions are omitted, as for a consumer with read_committed."""
     with_markers: bool = False
     until: Cursor | None = None
-    """Forward, offsets that are not reached."""
+    """Where reading forward ends: these offsets are not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     records: Sequence[StoredRecord]
-    """In the order of reading: backward, the newest first."""
+    """In the order in which they were read: backward, the newest first."""
     low: Cursor
     high: Cursor
     stopped: Stopped
@@ -74,9 +74,9 @@ class Page:
     scanned_bytes: int
     bounds: Mapping[int, Bounds]
     problems: Mapping[int, str]
-    """Sentences, of partitions that are not on the page."""
+    """A sentence for each partition that could not be read."""
     partition_count: int
-    """Of the topic."""
+    """The number of partitions of the topic."""
 
 
 def read_page(
@@ -86,7 +86,7 @@ def read_page(
     *,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Page:
-    """Without `matches` every record is found. Blocks. Raises Refused and NotThere, and OSError without any broker."""
+    """Without `matches` every record matches. Blocks. Raises Refused and NotThere, and OSError without any broker."""
     layout = look_up(client, query.topic, query.partitions)
     bounds = bounds_of(client, layout, is_committed=query.is_committed)
     starts = _starts(client, layout, query, bounds)
@@ -124,12 +124,12 @@ def _starts(client: Client, layout: TopicLayout, query: Query, bounds: Mapping[i
                 partition: offset if (offset := found.get(partition, -1)) >= 0 else each.end
                 for partition, each in bounds.items()
             }
-        case Cursor(offsets):  # a partition that was added since begins at its first record
+        case Cursor(offsets):  # a partition that was added since the cursor was created begins at its first record
             return {partition: offsets.get(partition, each.log_start) for partition, each in bounds.items()}
 
 
 def _first_chunk(query: Query, partitions: int, *, is_filtered: bool) -> int:
-    """How many offsets of each partition are read first, backward. Later chunks are as large as they need to be."""
+    """The number of offsets in each partition's first chunk when reading backward. Later chunks adapt their size."""
     if is_filtered:
         return _FILTERED_OFFSETS
     return query.budget.found if partitions <= 1 else max(_LEAST_OFFSETS, 2 * query.budget.found // partitions)
@@ -160,7 +160,7 @@ class _Scan:
     scanned_bytes: int = 0
     fetched_bytes: int = 0
     waited: Counter[int] = field(default_factory=Counter)
-    """Fetches without records for a partition, in a row."""
+    """The number of consecutive fetches without records for each partition."""
 
     def run(self) -> Stopped:
         began_at, seconds = self.monotonic(), self.query.budget.seconds
@@ -174,13 +174,13 @@ class _Scan:
                 return Stopped.BUDGET
 
     def _fill(self, began_at: float, began: Sequence[int]) -> bool:
-        """Fetch until every stream has a record or is at its end. Returns whether time was up before."""
+        """Fetch until every stream has a record or is at its end. Returns whether the time was up before that."""
         seconds = self.query.budget.seconds
         while waiting := [each for each in self.streams if each.wanted() is not None]:
             passed = self.monotonic() - began_at
             if passed > seconds and (self._has_progressed(began) or passed > seconds * _PATIENCE):
                 return True
-            # The first partition of a request gets a batch, however large it is.
+            # The first partition of a request gets a batch, however large that is.
             waiting.sort(key=lambda stream: -self.waited[stream.where.partition])
             self.fetched_bytes += fetch_round(self.client, self.layout, waiting)
             for stream in waiting:
@@ -189,15 +189,15 @@ class _Scan:
         return False
 
     def _has_progressed(self, began: Sequence[int]) -> bool:
-        """A page that is continued has to get somewhere, however slow the brokers are."""
+        """Whether the page differs from its start. A page has to make progress, however slow the brokers are."""
         return any(
             stream.head is not None or stream.position != position
             for stream, position in zip(self.streams, began, strict=True)
         )
 
     def _drain(self, deadline: float) -> Stopped | None:
-        """Consume records in the order of time until a stream needs a fetch; None then. A filter may take long for each
-        record, so the clock is looked at before every one."""
+        """Consume records in the order of time. Returns None when a stream needs a fetch. The clock is checked before
+        every record, because a filter may take long for each."""
         sign = 1 if self.query.direction is Direction.FORWARD else -1
         ready = [
             (sign * stream.head.record.timestamp, index)
@@ -246,7 +246,7 @@ class _Scan:
         return len(self.found) >= budget.found or self.found_bytes >= budget.found_bytes
 
     def _is_spent(self) -> bool:
-        """Of what is fetched for a page, at least one record is used."""
+        """Whether the budget is used up. At least one of the records that were fetched for a page is always used."""
         budget = self.query.budget
         is_spent = max(self.scanned_bytes, self.fetched_bytes) >= budget.bytes
         return self.scanned >= budget.scanned or (self.scanned > 0 and is_spent)

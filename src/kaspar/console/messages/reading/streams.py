@@ -1,9 +1,9 @@
-"""A partition as a stream of records, forward or backward, without I/O: a stream says what to fetch next, and is given
+"""A partition as a stream of records, forward or backward, without I/O. A stream says what to fetch next, and is given
 the response.
 
-A broker sends records forward only. To go backward, a stream reads a chunk of offsets that ends at its position, and
-hands it out in reverse; how many offsets a chunk has depends on how large records are, and on how many of the offsets
-have records at all: a compacted partition has gaps.
+Brokers send records forward only. To read backward, a stream reads a chunk of offsets that ends at its position, and
+returns its records in reverse. The number of offsets in a chunk depends on the size of records, and on how many of the
+offsets have records at all: a compacted partition has gaps.
 """
 
 from collections.abc import Iterator
@@ -15,18 +15,18 @@ from kaspar.console.messages.reading.batches import StoredRecord, stored_records
 from kaspar.records.column_reading import offset_behind
 
 CHUNK_BYTES: Final = 1 << 20
-"""What a chunk that is read backward should have."""
+"""The desired bytes of a chunk that is read backward."""
 _MOST_CHUNK_BYTES: Final = 4 * CHUNK_BYTES
 _KEPT_BYTES: Final = 16 * CHUNK_BYTES
-"""Of a chunk, inflated. Compressed batches may hold much more than they take."""
+"""The maximum bytes of a chunk's records after decompression, which may be many more than those of its batches."""
 _MOST_OFFSETS: Final = 100_000
 _EMPTY_RESPONSES: Final = 2
-"""After so many, there are no records up to the end: the last ones are compacted away."""
+"""After this many empty responses, there are no records up to the end: the last ones were removed by compaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The offsets of a partition when a page begins: those below `end` are read."""
+    """The offsets of a partition when a page begins. Offsets below `end` are read."""
 
     log_start: int
     last_stable: int
@@ -39,7 +39,7 @@ class Fetched(NamedTuple):
     batches: memoryview
     aborted: tuple[tuple[int, int], ...]
     was_first: bool
-    """Of the request: then it has at least one batch, if there is one."""
+    """Whether the partition was the first in the request: then there is at least one batch, if the log has one."""
 
 
 class Stream(Protocol):
@@ -54,19 +54,19 @@ class Stream(Protocol):
 
     @property
     def position(self) -> int:
-        """Where the next page goes on: forward, the first offset not consumed; backward, the last consumed."""
+        """Where the next page continues: forward, the first offset not consumed; backward, the last one consumed."""
 
     def wanted(self) -> int | None:
         """The offset to fetch from, if a fetch is needed."""
 
     def give(self, fetched: Fetched) -> None:
-        """Raises MalformedBytes."""
+        """Process a response. Raises MalformedBytes."""
 
     def advance(self) -> None:
-        """The head is consumed."""
+        """Consume the head."""
 
     def stop(self) -> None:
-        """Nothing more can be read on this page. The position stays."""
+        """Stop reading on this page. The position does not change."""
 
 
 class ForwardStream:
@@ -76,7 +76,7 @@ class ForwardStream:
         self.head: StoredRecord | None = None
         self.position = max(bounds.log_start, start)
         self._records: Iterator[StoredRecord] = iter(())
-        self._read_to = self.position  # everything below it was fetched
+        self._read_to = self.position  # everything below this offset was fetched
         self._empty_responses = 0
 
     def wanted(self) -> int | None:
@@ -119,7 +119,7 @@ class ForwardStream:
 
 class BackwardStream:
     def __init__(self, where: TopicPartition, bounds: Bounds, start: int, *, offsets: int) -> None:
-        """`offsets` is how many a first chunk has."""
+        """`offsets` is the number of offsets in the first chunk."""
         self.where = where
         self.bounds = bounds
         self.position = min(bounds.end, start)
@@ -155,7 +155,7 @@ class BackwardStream:
         self._take(fetched, chunk.read_to, until)
         chunk = replace(self._chunk, read_to=until)
         if not chunk.is_complete and (chunk.end - until) * average > _MOST_CHUNK_BYTES:
-            # Records are larger than expected: leave out what stands farther from the end of the chunk.
+            # Records are larger than expected: skip those that are farther from the end of the chunk.
             start = max(until, chunk.end - max(1, int(CHUNK_BYTES / average)))
             if start > until:
                 self._found.clear()
@@ -200,7 +200,7 @@ class BackwardStream:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Offsets from `start` to below `end`, of which those below `read_to` were read."""
+    """The offsets from `start` to below `end`; those below `read_to` were read."""
 
     start: int
     read_to: int
