@@ -1,5 +1,6 @@
 """Notifies watchers of new data. A slow watcher misses only intermediate states: it is woken once for all changes since
-its last read."""
+its last read.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class Changes:
-    """Of one event loop."""
+    """Must be used from one event loop."""
 
     def __init__(self) -> None:
         self._watchers: set[Watcher] = set()
@@ -18,7 +19,7 @@ class Changes:
         return bool(self._watchers)
 
     async def wait_for_watcher(self) -> None:
-        """Returns when there is a watcher."""
+        """Return once there is a watcher."""
         await self._first.wait()
 
     def notify(self) -> None:

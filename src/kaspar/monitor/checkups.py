@@ -11,7 +11,7 @@ from kaspar.monitor.sessions import AdminThread
 from kaspar.monitor.settings import MonitorConfig, MonitorSettings, metrics_pages
 
 _LOOKS: Final = 10
-"""Findings are based on the last few: trends need some time, and fixed problems must disappear soon."""
+"""Findings are based on this number of recent looks: trends take some time, but fixed problems must disappear soon."""
 
 
 class Checkups:

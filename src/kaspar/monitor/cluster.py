@@ -1,4 +1,4 @@
-"""The cluster at one time: two requests, whatever its size."""
+"""Reads a snapshot of the cluster, with two requests whatever its size."""
 
 from collections import Counter
 from collections.abc import Iterable

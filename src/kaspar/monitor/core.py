@@ -7,8 +7,8 @@
         async for _ in changes:
             ...
 
-Rounds read offsets, the cluster and the metrics pages at the pace of the settings, however many subscribers there are.
-A cluster that cannot be reached leaves what was known as it is, and is asked less often until it responds.
+Rounds read offsets, the cluster and the metrics pages at the configured intervals, regardless of the number of
+subscribers. While the cluster is unreachable, the last known values are kept, and requests are less frequent.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ log = get_log(__name__)
 
 _MAX_BACKOFF_S: Final = 30.0
 _MANY_PARTITIONS: Final = 2_000
-"""In a larger cluster only the ends of partitions that groups have committed are read in every round."""
+"""In a larger cluster, only the end offsets of partitions with committed offsets are read in every round."""
 
 
 class Monitor:
@@ -51,11 +51,11 @@ class Monitor:
         self.lag = LatestLag(history_ms=settings.lag_history_ms)
         self.cluster: ClusterSnapshot | None = None
         self.cluster_problem = ""
-        """Why the cluster could not be read the last time; empty if it could."""
+        """Why the last attempt to read the cluster failed; empty if it succeeded."""
         self.findings: tuple[Finding, ...] = ()
-        """The doctor's, from its last observation."""
+        """The findings from the doctor's last look."""
         self.findings_at_ms: int | None = None
-        """When that was; None before the first."""
+        """The time of these findings; None before the first."""
         self._pages = MetricsPages(settings)
         self._admin = AdminThread(config.new_admin, "admin")
         self._checkups = Checkups(config)
@@ -66,7 +66,7 @@ class Monitor:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Needs no broker: rounds wait for one."""
+        """Needs no broker; rounds wait for one."""
         settings = self.config.settings
         if self._canary is not None:
             await self._canary.start()
@@ -95,18 +95,18 @@ class Monitor:
 
     @property
     def page_problems(self) -> Mapping[int, str]:
-        """Why metrics pages could not be read the last time, by the broker's id."""
+        """Why metrics pages could not be read at the last attempt, by broker id."""
         return self._pages.problems
 
     def subscribe(self) -> AbstractAsyncContextManager[Watcher]:
-        """While there are subscribers, rates are read more often."""
+        """Rates are read more often while there are subscribers."""
         return self._changes.subscribe()
 
     async def remove_group(self, group: str) -> bool:
         """Forget a group. Returns whether it was known."""
         return await self._rounds.remove(group)
 
-    # --- rounds, each of which returns whether there was something to read --------------------------------------------
+    # --- Rounds, which return whether something could be read ---------------------------------------------------------
 
     async def read_cluster(self) -> bool:
         now_ms = self.clock.now_ms()
@@ -145,7 +145,7 @@ class Monitor:
         """With `everything`, the doctor rereads the slow-changing parts too."""
         try:
             self.findings = await self._checkups.run(everything=everything)
-        except (KasparError, OSError):  # read_cluster reports why
+        except (KasparError, OSError):  # read_cluster reports the reason
             return False
         self.findings_at_ms = self.clock.now_ms()
         return True
@@ -155,7 +155,7 @@ class Monitor:
         return settings.rates_interval_ms if self._changes.watched else settings.rates_idle_interval_ms
 
     async def _pause_until_watched(self, seconds: float) -> None:
-        """The first watcher does not wait for the end of the pause."""
+        """Pause, but only until the first watcher subscribes."""
         if self._changes.watched:
             await asyncio.sleep(seconds)
             return
@@ -174,7 +174,7 @@ class Monitor:
             started = self.clock.monotonic()
             try:
                 has_read = await read()
-            except Exception:  # the edge of the task: the other rounds go on
+            except Exception:  # the edge of the task: later rounds must still run
                 log.exception("a monitor round failed", round=name)
                 has_read = False
             self._changes.notify()

@@ -1,4 +1,4 @@
-"""Numbers over time in little memory: recent ones as they were added, older ones fewer."""
+"""Time series with bounded memory: recent values are complete, older ones are sparser."""
 
 from array import array
 from bisect import bisect_left
@@ -6,7 +6,7 @@ from math import isnan, nan
 
 
 class Series:
-    """Rows of a time and `columns` numbers. When it is full, every second row of its older half is left out."""
+    """Rows of a time and `columns` numbers. When it is full, every second row of its older half is removed."""
 
     __slots__ = ("_at_ms", "_capacity", "_columns", "_keep_ms")
 
@@ -20,7 +20,7 @@ class Series:
         return len(self._at_ms)
 
     def append(self, at_ms: int, *values: float | None) -> None:
-        """A time that is not later than the last (the clock was set back) is left out."""
+        """Add a row, unless its time is not later than the last, because the clock was set back."""
         if self._at_ms and at_ms <= self._at_ms[-1]:
             return
         self._at_ms.append(at_ms)

@@ -18,7 +18,7 @@ class AdminThread:
         self._closing = False
 
     async def call(self, function: Callable[[Admin], _Result]) -> _Result:
-        """What the function returns or raises."""
+        """Call the function in the thread, and return or raise what it does."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, function)
 
     def _call(self, function: Callable[[Admin], _Result]) -> _Result:
@@ -33,7 +33,7 @@ class AdminThread:
             raise
 
     async def close(self) -> None:
-        """Waits for a request under way, which has a timeout. A call that waits for brokers ends."""
+        """Wait for the call in progress: a request has a timeout, and a wait for unreachable brokers is aborted."""
         self._closing = True
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         if self._admin is not None:

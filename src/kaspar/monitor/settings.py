@@ -1,7 +1,7 @@
 """The settings of the monitor, and the properties of its Kafka clients, which have the prefix `client.`.
 
-What Burrow has too (`intervals`, `min-distance`, `expire-group`, `minimum-complete`) has its name and its meaning here,
-behind `lag.`.
+Settings that Burrow also has (`intervals`, `min-distance`, `expire-group`, `minimum-complete`) have the same name and
+meaning here, with the prefix `lag.`.
 """
 
 import re
@@ -23,8 +23,7 @@ from kaspar.web.settings import WebSettings, listeners_setting
 
 _REQUEST_TIMEOUT_MS: Final = 3_000
 _API_TIMEOUT_MS: Final = 3_000
-"""A round is due every ten seconds, and makes a few calls one after the other. What does not respond in time is asked
-again in the next round."""
+"""A round is due every ten seconds and makes a few sequential calls. Requests that time out wait for the next round."""
 
 
 def _pattern_problem(text: str) -> str | None:
@@ -153,11 +152,11 @@ class MonitorSettings(
 
 @dataclass(frozen=True, slots=True)
 class MonitorConfig:
-    """The settings, and the properties of the clients, which may hold secrets."""
+    """The settings, and the properties of the clients, which may contain secrets."""
 
     settings: MonitorSettings
     client: Mapping[str, str] = field(repr=False)
-    """Java's names, `bootstrap.servers` among them."""
+    """Properties with Java's names, including `bootstrap.servers`."""
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:

@@ -1,4 +1,4 @@
-"""What the monitor reports: immutable values, so that readers need no lock.
+"""The monitor's reports: immutable values, so readers need no lock.
 
 Times are milliseconds since 1970. An unknown number is None, not -1.
 """
@@ -11,8 +11,8 @@ from kaspar.base.ids import TopicPartition
 
 
 class Status(IntEnum):
-    """Burrow's statuses, with its numbers: the larger the worse, up to ERR. STOP, STALL and REWIND are the reasons for
-    which a partition is in error; a group with such a partition has ERR."""
+    """Burrow's statuses, with its numbers: up to ERR, larger is worse. STOP, STALL and REWIND are the reasons why a
+    partition is in error; a group with such a partition is ERR."""
 
     NOTFOUND = 0
     OK = 1
@@ -38,17 +38,17 @@ class LagPoint:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed offset, as a round saw it."""
+    """A committed offset, as a round has read it."""
 
     offset: int
     at_ms: int
     lag: int
-    """Against the high watermark of that round."""
+    """Relative to the high watermark of that round."""
     unread: int
-    """Against where the group's reads end, which is what it is judged by: the last stable offset, or the high watermark
-    if the commit is beyond the last stable offset, which proves that the group reads uncommitted records."""
+    """The number of unread records, by which the group is judged: up to the last stable offset, or up to the high
+    watermark if the commit is beyond the last stable offset, which proves that the group reads uncommitted records."""
     kept_up: bool = False
-    """Whether it had reached what was that end one round earlier."""
+    """Whether it had reached the readable end of the previous round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class PartitionLag:
     end_offset: int
     """The high watermark."""
     stable_offset: int
-    """The last stable offset: where consumers with `read_committed` end while a transaction is open."""
+    """The last stable offset: how far `read_committed` consumers can read while a transaction is open."""
     lag: int
     stable_lag: int
     lag_seconds: float | None
-    """How long ago the next record to read was written; 0 if there is none, None if that is not known."""
+    """The age of the next record to read; 0 if there is none, None if it is unknown."""
     complete: float
-    """Which part of the window has been seen: Burrow's `complete`."""
+    """The fraction of the window that has been filled: Burrow's `complete`."""
     commits: tuple[Commit, ...]
-    """Those of the window, oldest first; never none."""
+    """The commits of the window, oldest first; never empty."""
     owner: Owner | None = None
 
     @property
@@ -102,17 +102,17 @@ class GroupLag:
     total_lag: int
     max_lag_seconds: float | None
     max_partition: PartitionLag | None
-    """The one with the largest lag in records."""
+    """The partition with the largest lag in records."""
     complete: float
-    """The part of the partitions whose windows are complete."""
+    """The fraction of partitions whose windows are complete."""
     state: str = ""
     """Kafka's name: Stable, Empty ..."""
     kind: str = ""
-    """Kafka's name of its type: Classic, Consumer ..."""
+    """Kafka's name of the group type: Classic, Consumer ..."""
     members: int | None = None
-    """How many it has, of the last time that they were read."""
+    """The number of members when they were last read."""
     is_stale: bool = False
-    """Whether its coordinator could not be asked in the last round, so that all of this is from an earlier one."""
+    """Whether some offsets could not be read in the last round, so that values are from an earlier one."""
     at_ms: int = 0
     """When the offsets were read."""
 
@@ -124,7 +124,7 @@ class BrokerSnapshot:
     port: int
     rack: str | None
     leaders: int
-    """How many partitions it leads."""
+    """The number of partitions that it leads."""
     replicas: int
     in_sync_replicas: int
     is_controller: bool
@@ -136,19 +136,19 @@ class ClusterSnapshot:
     cluster_id: str
     controller_id: int | None
     brokers: tuple[BrokerSnapshot, ...]
-    """Those that are up, by their ids."""
+    """The live brokers, sorted by id."""
     fenced_brokers: tuple[int, ...]
     """Registered, but not up."""
     topics: int
     partitions: int
     under_replicated: tuple[TopicPartition, ...]
     offline: tuple[TopicPartition, ...]
-    """Without a leader."""
+    """Partitions without a leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundReport:
-    """How a round of reading offsets went."""
+    """The result of a round of reading offsets."""
 
     at_ms: int
     duration_ms: float

@@ -1,1 +1,1 @@
-"""The schema registry: Confluent's API over a compacted topic. A client of the broker, like any other."""
+"""The schema registry: Confluent's API over a compacted topic. It is a client of the brokers like any other."""

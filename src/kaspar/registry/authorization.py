@@ -3,8 +3,8 @@
     {"permissions": [{"username": "admin", "operation": "Write", "resource": ".*"},
                      {"username": "reader", "operation": "Read", "resource": "Subject:orders-.*"}]}
 
-A resource is a regular expression that has to match the beginning of `Subject:NAME` or of `Config:`, which stands for
-the config and mode of the whole registry. Write includes Read. The users of the same file are for the server that
+A resource is a regular expression that must match the beginning of `Subject:NAME` or of `Config:`, which stands for the
+config and mode of the whole registry. Write includes Read. The users in the same file are read by the server, which
 authenticates them. Without a file everything is allowed.
 """
 
@@ -55,7 +55,7 @@ class Permissions:
 
 
 class PermissionsFile:
-    """Reloaded when the file changes. If it becomes unusable, the last good one stays in force."""
+    """Reloaded when the file changes. If the new content is invalid, the last valid permissions stay in force."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

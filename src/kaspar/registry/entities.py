@@ -1,5 +1,5 @@
-"""What belongs to a schema besides its text: references, metadata and rules. In JSON as Confluent writes them: fields
-in this order, and without those that are empty.
+"""The parts of a schema besides its text: references, metadata and rules. Their JSON is Confluent's: fields in the same
+order, without empty ones.
 
 Metadata and rules are part of a schema's identity. The registry merges them with the defaults and overrides of the
 config, and returns them; it runs no rule.
@@ -14,7 +14,7 @@ from kaspar.base.errors import KasparError
 from kaspar.schemas import EntityType
 
 CONFLUENT_VERSION: Final = "confluent:version"
-"""The property that a client sets to have the number of the version in the metadata."""
+"""The metadata property that holds the version number, if the client requests it by setting the property."""
 
 RuleKind: TypeAlias = Literal["TRANSFORM", "CONDITION"]
 RuleMode: TypeAlias = Literal["UPGRADE", "DOWNGRADE", "UPDOWN", "READ", "WRITE", "WRITEREAD"]
@@ -24,11 +24,11 @@ _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
 class InvalidRules(KasparError):
-    """A set of rules that no registry accepts."""
+    """An invalid set of rules, which every registry rejects."""
 
 
 class SchemaReference(msgspec.Struct, frozen=True, gc=False):
-    """A schema that another one uses, by the name its text has for it."""
+    """A schema that another schema uses. `name` is its name in the other schema's text."""
 
     name: str
     subject: str
@@ -41,7 +41,7 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
     sensitive: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        # Confluent keeps sorted maps and sets, so that the order of a request does not make another schema.
+        # Confluent keeps sorted maps and sets, so that the order in a request does not change the schema's identity.
         tags = {path: _sorted_set(names) for path, names in sorted((self.tags or {}).items())}
         msgspec.structs.force_setattr(self, "tags", tags or None)
         msgspec.structs.force_setattr(self, "properties", dict(sorted((self.properties or {}).items())) or None)
@@ -53,7 +53,7 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    # A field with a factory is written even if it has its default.
+    # Fields with a default factory are encoded even with their default value.
     name: str | None = None
     doc: str | None = None
     kind: RuleKind | None = msgspec.field(default_factory=lambda: "TRANSFORM")
@@ -98,14 +98,14 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class SchemaEntity(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of a schema that may have tags."""
+    """A part of a schema that can have tags."""
 
     entity_path: str
     entity_type: EntityType
 
 
 class SchemaTags(msgspec.Struct, frozen=True, rename="camel"):
-    """Tags inside of a schema. Those of the metadata are beside it."""
+    """Tags of one part of the schema's text. The metadata's tags are not included."""
 
     schema_entity: SchemaEntity
     tags: tuple[str, ...]
@@ -124,7 +124,7 @@ def without_rules(rule_set: RuleSet | None, names: Collection[str]) -> RuleSet |
 
 
 def merged_metadata(old: Metadata | None, new: Metadata | None) -> Metadata | None:
-    """`new` wins where both have an entry."""
+    """Merge two maps of metadata; `new` takes precedence."""
     if old is None or new is None:
         return new if old is None else old
     return Metadata(
@@ -135,7 +135,7 @@ def merged_metadata(old: Metadata | None, new: Metadata | None) -> Metadata | No
 
 
 def merged_rule_sets(old: RuleSet | None, new: RuleSet | None) -> RuleSet | None:
-    """A rule of `new` replaces the one of the same name."""
+    """Merge two sets of rules; a rule of `new` replaces the rule with the same name."""
     if old is None or new is None:
         return new if old is None else old
     return RuleSet(
@@ -153,7 +153,7 @@ def with_confluent_version(metadata: Metadata | None, version: int) -> Metadata:
 
 
 def without_confluent_version(metadata: Metadata | None) -> Metadata | None:
-    """None if nothing else was in it."""
+    """The metadata without `confluent:version`; None if nothing else is left."""
     if metadata is None or metadata.confluent_version is None:
         return metadata
     properties: Mapping[str, str] = metadata.properties or {}

@@ -1,5 +1,6 @@
-"""The registry's errors as clients see them: HTTP status, error code and text, all Confluent's (Errors.java and the
-exceptions beside it)."""
+"""The registry's errors as clients see them: HTTP status, error code and text. All are Confluent's (Errors.java and the
+exceptions next to it).
+"""
 
 from http import HTTPStatus
 from typing import Final
@@ -12,7 +13,7 @@ COMPATIBILITY_LEVELS: Final = (
 
 
 class RegistryError(KasparError):
-    """A refused request. The code begins with the HTTP status, where it has more than its three digits."""
+    """A rejected request. The code is the HTTP status, or has more digits and begins with it."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -25,7 +26,7 @@ class RegistryError(KasparError):
 
 
 def http_error(status: HTTPStatus, message: str | None = None) -> RegistryError:
-    """An error of HTTP itself, in the words of Confluent's server."""
+    """An HTTP error with the text that Confluent's server uses."""
     return RegistryError(status.value, message or f"HTTP {status.value} {status.phrase}")
 
 

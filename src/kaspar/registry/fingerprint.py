@@ -1,8 +1,9 @@
-"""The identity of a schema: an MD5 over its text, references, metadata and rules, which as a UUID is its GUID.
+"""The identity of a schema: an MD5 of its text, references, metadata and rules. As a UUID it is the schema's GUID.
 
-It does not cover the format: a text that is a schema of Avro and of JSON has one GUID, and two ids.
+It does not cover the format: a text that is both an Avro and a JSON schema has one GUID, and two ids.
 
-Byte for byte Confluent's `Schema.updateHash`: registries that know the same schema give it the same GUID.
+It is the same, byte for byte, as Confluent's `Schema.updateHash`: registries with the same schema give it the same
+GUID.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Requests that write, passed on by a follower to the leader. The leader's response is the client's, whatever it is."""
+"""Forwards writes from a follower to the leader. The client gets the leader's response, whatever its status."""
 
 import ssl
 from collections.abc import Collection
@@ -18,7 +18,7 @@ _POOL_TIMEOUT_S: Final = 10.0
 
 
 class HttpForwarder:
-    """Keeps its connections to the leader. An unreachable leader is logged once, not for every request."""
+    """Keeps its connections to the leader open. An unreachable leader is logged once, not for every request."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class HttpForwarder:
         self._forwarded = frozenset((*_ALWAYS_FORWARDED, *(name.lower() for name in also_forwarded)))
         self._speaks_tls = tls is not None
         self._unreachable: str | None = None
-        """The leader that the last request could not be forwarded to."""
+        """The leader to which the last request could not be forwarded."""
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(
                 read_timeout_s, connect=connect_timeout_s, write=read_timeout_s, pool=_POOL_TIMEOUT_S
             ),
             limits=httpx.Limits(max_connections=_MAX_CONNECTIONS),
             verify=False if tls is None else tls,
-            trust_env=False,  # a proxy for web pages is not the way to another instance
+            trust_env=False,  # proxies from the environment are not for other instances
             follow_redirects=False,
         )
 

@@ -1,10 +1,10 @@
-"""The writes of the leader: decided one after the other, and written in groups.
+"""The leader's writes: decided one after the other, and written in groups.
 
 A transaction is slow, so writes that arrive during one are written together by the next. Within a group, each write is
-decided on a fork of the state into which the writes before it were replayed. The fork is private to the group.
+decided on a fork of the state into which the records of earlier writes were replayed. The fork is private to the group.
 
-What was decided on records that are not in the log yet completes when those were read back, and fails if they cannot
-be written: also an error, or a schema that an earlier write of the group registers.
+A decision that depends on records of its group completes when they have been read back, and fails if they cannot be
+written. This also holds for errors, and for a schema that an earlier write of the group registers.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ T = TypeVar("T")
 Decide = Callable[[State], Awaitable[Decision[T]]]
 
 _MAX_DECISIONS: Final = 64
-"""Decisions on small schemas do not yield to other tasks."""
+"""A limit is needed because decisions on small schemas do not yield to other tasks."""
 _MAX_BYTES: Final = 256 * 1024
-"""A group is closed behind the write with which it has this size: far below what brokers accept by default."""
+"""A group is full once it has this size, which is far below the brokers' default limit."""
 
 
 class _Write:
@@ -41,7 +41,7 @@ class _Write:
         self._decided: Decision[Any] | Exception = StoreFailed("not decided yet")
 
     async def decide(self, state: State) -> tuple[LogRecord, ...]:
-        """The records to write. What `decide` raises is the outcome of this write and of no other."""
+        """Decide, and return the records to write. An exception of `decide` is the outcome of this write only."""
         try:
             self._decided = await self._decide(state)
         except Exception as problem:
@@ -56,12 +56,12 @@ class _Write:
             self.outcome.set_result(self._decided.reply)
 
     def fail(self, problem: Exception) -> None:
-        if not self.outcome.done():  # its caller may have given up
+        if not self.outcome.done():  # the caller may have been cancelled
             self.outcome.set_exception(problem)
 
 
 class _Group:
-    """Writes of one transaction."""
+    """The writes of one transaction."""
 
     def __init__(self, committed: State) -> None:
         self._committed = committed
@@ -69,7 +69,7 @@ class _Group:
         self._decisions = 0
         self._bytes = 0
         self._unseen: tuple[LogRecord, ...] = ()
-        """Of the last decision: replayed before the next one."""
+        """The records of the last decision, which are replayed before the next one."""
         self.records: list[LogRecord] = []
         self.writes: list[_Write] = []
 
@@ -83,12 +83,12 @@ class _Group:
         self._unseen = await write.decide(self._pending_state())
         self._bytes += sum(len(key) + len(value or b"") for key, value in self._unseen)
         self.records += self._unseen
-        if not self.records:  # it was decided on what is in the log
+        if not self.records:  # decided on committed records only
             self.writes.remove(write)
             write.complete()
 
     def _pending_state(self) -> State:
-        """The state with all records of the group."""
+        """The state including all records of the group."""
         if self._unseen and self._state is self._committed:
             self._state = self._committed.fork()
         for key, value in self._unseen:
@@ -111,12 +111,12 @@ class GroupCommit:
         self._leadership = leadership
         self._waiting: deque[_Write] = deque()
         self._one_by_one = 0
-        """So many of the next writes are not written together with others."""
+        """The number of next writes that must be written alone."""
         self._task: asyncio.Task[None] | None = None
 
     async def write(self, decide: Decide[T]) -> T:
-        """Decide on the leader, and return the reply when what was decided was replayed into the state. Raises what
-        `decide` raises, NotLeader, StoreTimeout and StoreFailed."""
+        """Decide on the leader, and return the reply once the records have been replayed into the state. Raises the
+        exceptions of `decide`, NotLeader, StoreTimeout and StoreFailed."""
         if not self._leadership.is_leader:
             raise NotLeader("this instance is not the leader")
         write = _Write(decide)
@@ -127,7 +127,7 @@ class GroupCommit:
         return reply
 
     async def _work(self) -> None:
-        """Until nothing is waiting."""
+        """Write groups until no write is waiting."""
         try:
             while self._waiting:
                 await self._write_group()
@@ -159,14 +159,15 @@ class GroupCommit:
     async def _fill(self, group: _Group) -> None:
         while self._waiting and not group.is_full:
             write = self._waiting.popleft()
-            if not write.outcome.done():  # its caller may have given up
+            if not write.outcome.done():  # the caller may have been cancelled
                 await group.add(write)
             if self._one_by_one:
                 self._one_by_one -= 1
                 return
 
     def _split(self, group: _Group, problem: RecordTooLarge) -> None:
-        """Nothing was written. Those that are small enough by themselves must not fail with the others."""
+        """Retry the writes one by one. Nothing was written, and those that are small enough must not fail with the
+        others."""
         if len(group.writes) == 1:
             group.fail(problem)
             return

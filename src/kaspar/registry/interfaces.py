@@ -1,8 +1,8 @@
-"""What the registry's service and API need from the rest of the process: the log of `_schemas`, leadership, and a way
-to the leader.
+"""What the registry's service and API need from the rest of the process: the log of `_schemas`, leadership, and a
+connection to the leader.
 
-The service knows no Kafka client and no socket: it decides on the leader, appends records, and reads from the state
-that their replay has produced.
+The service uses no Kafka client and no socket: it decides on the leader, appends records, and reads from the state into
+which the log is replayed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from typing import Final, Protocol, TypeAlias
 from kaspar.base.errors import KasparError
 
 LogRecord: TypeAlias = tuple[bytes, bytes | None]
-"""Key and value of a record of `_schemas`; a value of None is a tombstone."""
+"""The key and value of a record of `_schemas`; a value of None is a tombstone."""
 
 FORWARD_HEADER: Final = "X-Forward"
-"""A request with the value `false` comes from another registry and is not forwarded again (Confluent's header)."""
+"""A request with the value `false` was forwarded already and is not forwarded again (Confluent's header)."""
 
 
 class NotLeader(KasparError):
@@ -27,11 +27,11 @@ class StoreTimeout(KasparError):
 
 
 class StoreFailed(KasparError):
-    """The broker refused the records, or the transaction was aborted; nothing was written."""
+    """The broker rejected the records, or the transaction was aborted; nothing was written."""
 
 
 class RecordTooLarge(StoreFailed):
-    """The broker refused a record because of its size; nothing was written."""
+    """The broker rejected a record because of its size; nothing was written."""
 
 
 class ForwardingFailed(KasparError):
@@ -39,38 +39,38 @@ class ForwardingFailed(KasparError):
 
 
 class Replayed(Protocol):
-    """The state that the log feeds: `kaspar.registry.state.State`."""
+    """The state into which the log is replayed: `kaspar.registry.state.State`."""
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, timestamp_ms: int) -> None:
-        """Apply one record of `_schemas`, in the order of offsets. Never raises: bytes that are no record of the
-        registry are logged and skipped."""
+        """Apply one record of `_schemas`, in offset order. Never raises: invalid records are logged and skipped."""
 
 
 class SchemaLog(Protocol):
     """The topic `_schemas`."""
 
     async def append(self, records: Sequence[LogRecord]) -> None:
-        """Write the records in one transaction, and return when all of them were replayed into the state.
+        """Write the records in one transaction, and return once they have been replayed into the state.
 
-        Raises NotLeader, StoreTimeout or StoreFailed."""
+        Raises NotLeader, StoreTimeout or StoreFailed.
+        """
 
     async def catch_up(self) -> None:
-        """Return when everything that was written before this call was replayed. Raises StoreTimeout."""
+        """Return once everything that was written before this call has been replayed. Raises StoreTimeout."""
 
 
 class Leadership(Protocol):
-    """Which instance of the registry's group decides."""
+    """Which instance of the registry's group makes decisions."""
 
     @property
     def is_leader(self) -> bool: ...
 
     @property
     def leader_url(self) -> str | None:
-        """The base URL of the leader, without a slash at its end; None while no leader is known."""
+        """The base URL of the leader, without a slash at the end; None while no leader is known."""
 
     async def ready(self) -> None:
-        """On the leader: return when it has replayed everything that its predecessor wrote, and its producer has fenced
-        that predecessor. Raises NotLeader or StoreTimeout."""
+        """On the leader: return once its producer has fenced its predecessor and everything that the predecessor wrote
+        has been replayed. Raises NotLeader or StoreTimeout."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Leadership as the service sees it: the group's election, and the writer that follows it."""
+"""Leadership as the service uses it: the group's election, and the writer, which follows its result."""
 
 import asyncio
 from contextlib import suppress
@@ -45,10 +45,11 @@ class GroupLeadership:
         await self.writer.ready()
 
     async def leader_known(self, *, first_within_s: float, next_within_s: float) -> None:
-        """Return when a leader is known, or when the time is up.
+        """Return once a leader is known, or after the time limit.
 
-        The first election takes longer than others: brokers wait for more members of a new group, and create their
-        topics of groups and transactions. If this instance wins it, it is also waited for to be ready.
+        The first election takes longer than later ones: brokers wait for more members of a new group, and create the
+        internal topics for groups and transactions. If this instance wins it, the call also waits until the instance is
+        ready.
         """
         if self._decided.is_set():
             return
@@ -61,7 +62,7 @@ class GroupLeadership:
                 await self._decided.wait()
 
     def _elected(self) -> None:
-        """Called at every change, so that a leader that lost its place and got it back has stepped down between."""
+        """Called at every change, so a leader that is re-elected has stepped down in between."""
         if self.elector.is_elected:
             if not self.writer.is_leading:
                 self.writer.lead()
@@ -73,6 +74,6 @@ class GroupLeadership:
             self._decided.set()
 
     async def stop(self) -> None:
-        """Leaves the group after the last write: the next leader begins at once."""
+        """Leave the group after the last write, so that the next leader starts at once."""
         await self.writer.close()
         await self.elector.stop()

@@ -1,8 +1,8 @@
-"""Finds a schema that a client sends among the versions of a subject (lookUpSchemaUnderSubject).
+"""Finds the version of a subject that has the schema that a client sent (lookUpSchemaUnderSubject).
 
-The same schema is found by its format and fingerprint. Two others also stand for a stored version: one that has
-everything it uses in its own text where the stored one has references, and one without the `confluent:version` that the
-registry put into the stored one's metadata.
+The same schema is found by its format and fingerprint. Two other schemas also match a stored version: one that contains
+the text of all schemas that the stored one references, and one without the `confluent:version` that the registry added
+to the stored one's metadata.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from kaspar.registry.state import State, StoredVersion
 from kaspar.schemas import InvalidSchema
 
 _MAX_RESOLVED: Final = 100
-"""Versions with references that are resolved to compare them with one schema; the newest come first."""
+"""The maximum number of versions with references that are resolved for one lookup, newest first."""
 
 
 class SchemaLookup:
@@ -42,7 +42,7 @@ class SchemaLookup:
         return source_of(type_name, text, references)
 
     async def canonical(self, new: NewSchema, *, normalize: bool) -> tuple[NewSchema, Source]:
-        """The schema with the text that would be stored, and what was parsed for it. Raises RegistryError."""
+        """The schema with the text that would be stored, and the source that was parsed. Raises RegistryError."""
         try:
             new = replace(new, references=pinned_references(self._state, new.subject, new.references))
         except InvalidSchema as problem:
@@ -57,8 +57,8 @@ class SchemaLookup:
     async def find(
         self, new: NewSchema, config: ConfigValue, *, normalize: bool, deleted: bool
     ) -> StoredVersion | None:
-        """The version of the subject that has the schema. A second look adds the metadata and rules that it would
-        inherit if it were registered."""
+        """The version of the subject that has the schema. If there is none, the lookup is repeated with the metadata
+        and rules that the schema would inherit on registration."""
         found = await self.find_as_is(new, normalize=normalize, deleted=deleted)
         latest = self._state.versions(new.subject).latest_live()
         if found is not None or latest is None:
@@ -71,7 +71,7 @@ class SchemaLookup:
     async def find_in_contexts(
         self, new: NewSchema, config: ConfigValue, *, normalize: bool, deleted: bool
     ) -> StoredVersion | None:
-        """As `find`; an unqualified subject is looked for in every context."""
+        """Like `find`, but searches an unqualified subject in every context."""
         found = await self.find(new, config, normalize=normalize, deleted=deleted)
         if found is not None or context_of(new.subject) != DEFAULT_CONTEXT:
             return found

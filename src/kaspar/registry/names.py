@@ -1,7 +1,7 @@
 """Names of subjects and contexts.
 
 A context is a namespace of subjects and ids. The subject `orders` of the context `.eu` is written `:.eu:orders`; the
-default context `.` is left out. `:*:` stands for every context, in prefixes only (Confluent's QualifiedSubject).
+default context `.` is omitted. `:*:` means every context, in prefixes only (Confluent's QualifiedSubject).
 """
 
 from typing import Final, NamedTuple
@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 DEFAULT_CONTEXT: Final = "."
 ANY_CONTEXT: Final = ":*:"
 GLOBAL_CONTEXT_PREFIX: Final = ":.__GLOBAL:"
-"""The context whose config and mode apply where neither the subject nor its context has one."""
+"""The context whose config and mode apply if neither the subject nor its context has its own."""
 
 TENANT: Final = "default"
-"""Confluent's cloud has many tenants; a registry of one's own has this one."""
+"""Confluent's cloud has many tenants; a self-managed registry has this one."""
 
 _GLOBAL_SUBJECT: Final = "__GLOBAL"
 _CONTEXT_PREFIX: Final = ":."
@@ -24,7 +24,7 @@ class QualifiedSubject(NamedTuple):
 
     @property
     def context_prefix(self) -> str:
-        """The context as the prefix of a subject; empty for the default one."""
+        """The context as a prefix of subjects; empty for the default context."""
         return context_prefix(self.context)
 
     def __str__(self) -> str:
@@ -49,13 +49,13 @@ def context_of(subject: str) -> str:
 
 
 def normalized(subject: str) -> str:
-    """One name for one subject: without the default context."""
+    """The canonical name of the subject: the default context is omitted."""
     return str(qualified(subject)) if subject.startswith(":") else subject
 
 
 def within(parent: str, subject: str) -> str:
-    """A subject that is named inside `parent`, such as in a reference or an alias: an unqualified one is in the same
-    context."""
+    """The name of a subject that is mentioned inside `parent`, such as in a reference or an alias: if unqualified, it
+    is in the same context."""
     name = qualified(subject)
     if name.context == DEFAULT_CONTEXT:
         return context_prefix(context_of(parent)) + name.subject
@@ -63,7 +63,7 @@ def within(parent: str, subject: str) -> str:
 
 
 def normalized_context(context: str) -> str:
-    """`eu`, `.eu` and `:.eu:` as the prefix of subjects. Raises ValueError for a colon inside."""
+    """The prefix of subjects for `eu`, `.eu` or `:.eu:`. Raises ValueError for a colon inside the name."""
     name = context.removeprefix(":").removesuffix(":")
     if ":" in name:
         raise ValueError("Context name cannot contain a colon")
@@ -71,7 +71,7 @@ def normalized_context(context: str) -> str:
 
 
 def is_valid_subject(subject: str) -> bool:
-    """No control characters, and not a name that Confluent uses for permissions."""
+    """Rejects control characters, and a name that Confluent uses for permissions."""
     return qualified(subject).subject != _GLOBAL_SUBJECT and not any(
         character < " " or "\x7f" <= character <= "\x9f" for character in subject
     )

@@ -1,4 +1,4 @@
-"""What the registry's settings mean to its service and API. settings.py declares them with Confluent's names."""
+"""The options of the service and the API. settings.py declares the settings with Confluent's names."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from kaspar.schemas.levels import CompatibilityLevel
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """How long a page of a list is by default, and at most."""
+    """The default and maximum length of a page of a list."""
 
     default: int
     maximum: int
@@ -19,7 +19,7 @@ class SearchLimits:
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
     compatibility_level: CompatibilityLevel = CompatibilityLevel.BACKWARD
-    """schema.compatibility.level: where no config says otherwise."""
+    """schema.compatibility.level: the level if no config sets one."""
     mode_mutability: bool = True
     """mode.mutability"""
     validate_fields: bool = False
@@ -29,7 +29,7 @@ class RegistryOptions:
     version_search: SearchLimits = field(default=SearchLimits(20_000, 20_000))
     context_search: SearchLimits = field(default=SearchLimits(20_000, 20_000))
     max_body_bytes: int = 16 * 1024 * 1024
-    """A longer request body is refused with 413."""
+    """A larger request body is rejected with status 413."""
     cluster_id: str = ""
-    """Of the Kafka cluster that has `_schemas`."""
+    """The id of the Kafka cluster that has `_schemas`."""
     group_id: str = "schema-registry"

@@ -1,9 +1,9 @@
-"""Parses schemas and compares them without stalling the event loop, and remembers the outcomes.
+"""Parses and compares schemas without stalling the event loop, and caches the outcomes.
 
-A small schema of Avro takes less time than handing it to a thread. Other small schemas are dealt with in threads, of
-which there are few, and larger ones in processes: a thread that is busy with Python's objects slows the event loop
-down. More requests wait. Small JSON schemas can also take long to compare: every part of one with every part of the
-other.
+A small Avro schema takes less time than passing it to a thread. Other small schemas are processed in threads, of which
+there are few, and larger ones in processes: a thread that works on Python objects slows down the event loop. Further
+requests wait. Even small JSON schemas can take long to compare, because every part of one is compared with every part
+of the other.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ _THREADS: Final = 2
 _INLINE_CHARACTERS: Final = 8 * 1024
 _THREAD_CHARACTERS: Final = 16 * 1024
 _COMPARED_IN_THREAD_CHARACTERS: Final = 4 * 1024
-"""Of schemas of JSON."""
+"""For JSON schemas."""
 _BATCH_CHARACTERS: Final = 512 * 1024
-"""Of earlier versions that are compared by one task."""
+"""The maximum total size of earlier versions that one task compares."""
 _CHARACTERS_PER_REFERENCE: Final = 100
-"""Resolving a reference takes as long as so many characters of text."""
+"""Resolving a reference takes as long as this many characters of text."""
 _MAX_REMEMBERED: Final = 10_000
 _MAX_REMEMBERED_CHARACTERS: Final = 16 * 1024 * 1024
 
@@ -40,7 +40,7 @@ __all__ = ["KnownAnswers", "Parser", "SchemaAnswers", "Source", "Unprepared", "s
 
 
 def source_of(type_name: str, text: str, references: Mapping[str, str]) -> Source:
-    """Raises RegistryError if there is no such format."""
+    """Raises RegistryError if the format does not exist."""
     try:
         schema_type = SchemaType(type_name)
     except ValueError:
@@ -53,7 +53,7 @@ def unparseable(type_name: str, problem: InvalidSchema | str) -> RegistryError:
 
 
 class SchemaAnswers(ABC):
-    """The operations on schemas. All raise RegistryError if a text is not a schema or is too complex."""
+    """Operations on schemas. All raise RegistryError if a text is not a schema or is too complex."""
 
     @abstractmethod
     async def do(self, task: Task) -> tuple[str, ...]: ...
@@ -68,15 +68,15 @@ class SchemaAnswers(ABC):
         return (await self.do(Task(Question.FORMATTED, source, form)))[0]
 
     async def fields(self, source: Source) -> tuple[str, ...]:
-        """Those at the top."""
+        """The names of the top-level fields."""
         return await self.do(Task(Question.FIELDS, source))
 
     async def tags(self, source: Source) -> list[SchemaTags]:
-        """Those inside of the schema."""
+        """The tags in the schema's text."""
         return msgspec.json.decode((await self.do(Task(Question.TAGS, source)))[0], type=list[SchemaTags])
 
     async def tagged(self, source: Source, added: tuple[SchemaTags, ...], removed: tuple[SchemaTags, ...]) -> str:
-        """The canonical text with other tags inside."""
+        """The canonical text with changed tags."""
         task = Task(Question.TAGGED, source, tags_to_add=added, tags_to_remove=removed)
         return (await self.do(task))[0]
 
@@ -89,8 +89,8 @@ class SchemaAnswers(ABC):
         validate_fields: bool,
         field_errors: Sequence[str],
     ) -> list[str]:
-        """As kaspar.schemas.levels.check has it; `earlier` are versions and schemas, newest first. They are consumed
-        in portions, between which other tasks have their turn."""
+        """See kaspar.schemas.levels.check. `earlier` are versions and schemas, newest first. They are processed in
+        batches, and the event loop runs other tasks in between."""
         refused: tuple[tuple[int, Source], ...] = ()
         for place, batch in enumerate(_batches(earlier)):
             if place:
@@ -133,7 +133,7 @@ class Parser(SchemaAnswers):
         self._under_way: dict[Task, asyncio.Task[_Outcome]] = {}
 
     def known(self, task: Task) -> _Outcome | None:
-        """Without waiting: of a task that is small, or was done lately."""
+        """The outcome of a small task, which is done at once, or of one that is cached. None for others."""
         return self._done(task) if _is_small(task) else self._outcomes.get(task)
 
     async def do(self, task: Task) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class Parser(SchemaAnswers):
         return _texts(outcome)
 
     def _doing(self, task: Task) -> asyncio.Task[_Outcome]:
-        """Many clients may start with the same schema at once: it is dealt with once."""
+        """The running task, which is shared, because many clients may start with the same schema at once."""
         doing = self._under_way.get(task)
         if doing is None:
             doing = self._under_way[task] = asyncio.create_task(self._do_elsewhere(task))
@@ -183,11 +183,12 @@ class Parser(SchemaAnswers):
 
 
 class Unprepared(Exception):
-    """A decision needs the outcome of a task that takes time."""
+    """A decision needs the outcome of a task that is not small and not cached."""
 
 
 class KnownAnswers(SchemaAnswers):
-    """Of a parser, as far as it need not wait: for decisions, for which others wait. Raises Unprepared."""
+    """Uses only outcomes that a parser has without waiting. This is for decisions, since other writes wait for them.
+    Raises Unprepared."""
 
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
@@ -215,6 +216,6 @@ def _fits_thread(task: Task) -> bool:
 
 
 def _characters(task: Task, outcome: _Outcome) -> int:
-    """Without the earlier versions: their texts are those of the state."""
+    """The weight of a cache entry. Earlier versions do not count, because their texts are shared with the state."""
     texts = (outcome.message,) if isinstance(outcome, RegistryError) else outcome
     return task.schema.characters + sum(map(len, texts))

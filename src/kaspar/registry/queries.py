@@ -1,4 +1,4 @@
-"""What the API reads, as functions of the state."""
+"""Queries of the API, as functions of the state."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,7 +7,7 @@ from kaspar.registry.state import Listing, State, StoredVersion
 
 
 def listed_subjects(state: State, prefix: str, listing: Listing) -> Iterator[str]:
-    """A subject counts as deleted if all its versions are."""
+    """The subjects with the prefix. A subject counts as deleted if all its versions are."""
     for subject in state.subjects_with_prefix(prefix):
         if listing.has(deleted=not state.versions(subject).has_live):
             yield subject
@@ -32,7 +32,7 @@ def schemas_of_subject(state: State, subject: str, *, deleted: bool, latest_only
 
 
 def aliases_of_subjects(state: State, prefix: str) -> Mapping[str, list[str]]:
-    """The aliases of each subject, of those aliases that begin with the prefix."""
+    """The aliases that begin with the prefix, by the subject that they stand for."""
     any_context = prefix.startswith(":*:")
     wanted = prefix.removeprefix(":*:")
     found: dict[str, list[str]] = {}
@@ -44,14 +44,14 @@ def aliases_of_subjects(state: State, prefix: str) -> Mapping[str, list[str]]:
 
 
 def alias_target(state: State, subject: str) -> str:
-    """The subject itself, if it is no alias."""
+    """The subject that an alias stands for, or the subject itself."""
     config = state.config(subject)
     return within(subject, config.alias) if config is not None and config.alias else subject
 
 
 def schema_by_id(state: State, schema_id: int, subject: str) -> StoredVersion | None:
-    """In the context of `subject`, which may be empty. An unqualified subject is looked for in every context, and then
-    the id in the default one."""
+    """The version with the id in the context of `subject`, which may be empty. An unqualified subject is searched in
+    every context; after that, the id in the default context."""
     name = qualified(subject)
     index = state.index(name.context)
     if not name.subject:
@@ -67,7 +67,7 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> StoredVersion | 
 
 
 def versions_with_id(state: State, schema_id: int, subject: str, *, deleted: bool) -> list[StoredVersion] | None:
-    """All versions with the schema that `schema_by_id` finds; None if there is none."""
+    """All versions with the schema that `schema_by_id` finds; None if it finds none."""
     found = schema_by_id(state, schema_id, subject)
     if found is None:
         return None
@@ -76,7 +76,7 @@ def versions_with_id(state: State, schema_id: int, subject: str, *, deleted: boo
 
 
 def ids_by_guid(state: State, identity: bytes) -> list[tuple[str, int]]:
-    """Contexts that have the schema, and its ids there."""
+    """The contexts that have the schema, with its ids there."""
     return [(context, schema_id) for context in state.contexts for schema_id in state.index(context).ids_of(identity)]
 
 
@@ -91,7 +91,7 @@ def latest_with_metadata(
 
 
 def referring_versions(state: State, subject: str, version: int) -> Iterator[StoredVersion]:
-    """The live versions that refer to this one."""
+    """The live versions that reference this one."""
     for each, number in state.referrers(subject, version):
         stored = state.versions(each).get(number)
         if stored is not None:

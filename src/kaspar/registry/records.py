@@ -1,7 +1,7 @@
-"""Keys and values of the topic `_schemas`, as Confluent's registry writes them: JSON with its fields in this order.
+"""Keys and values of the topic `_schemas`, as Confluent's registry writes them: JSON with fields in the same order.
 
-What others have written is read as well: fields in any order, fields that are missing or null, and fields that this
-registry does not know, which are ignored. Karapace's records are of the same form.
+Records of other writers can be read too: fields may be in any order, missing, null or unknown; unknown ones are
+ignored. Karapace's records have the same form.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -22,7 +22,7 @@ _SchemaId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 class Key(msgspec.Struct, frozen=True):
-    """Any key. Which fields it has depends on its type; `subject` None is the config or mode of the whole registry."""
+    """A key of any type, which determines its fields. `subject` None is the config or mode of the whole registry."""
 
     keytype: str
     subject: str | None = None
@@ -32,7 +32,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class SchemaValue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A version of a subject. Without `schema_type` it is Avro's."""
+    """A version of a subject. Without `schema_type` the format is Avro."""
 
     subject: str
     version: _Positive
@@ -43,7 +43,7 @@ class SchemaValue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     schema: str = msgspec.field(default_factory=str)
-    # Written even if it is false.
+    # Encoded even if it is false.
     deleted: bool = msgspec.field(default_factory=bool)
 
     @property
@@ -88,7 +88,7 @@ class DeleteSubjectValue(msgspec.Struct, frozen=True):
 
 
 class ClearSubjectValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is soft-deleted of the subject, the context or the registry is forgotten."""
+    """Removes all soft-deleted versions of the subject, the context or the registry."""
 
     subject: str | None = None
 
@@ -99,7 +99,7 @@ class ContextValue(msgspec.Struct, frozen=True):
 
 
 class HighestIdsValue(msgspec.Struct, frozen=True, rename="camel"):
-    """The highest id of each context whose schema was deleted for good."""
+    """By context, the highest id whose schema was deleted permanently."""
 
     max_ids: dict[str, _SchemaId] = {}
 
@@ -172,13 +172,14 @@ def context_tombstone(context: str) -> LogRecord:
 
 
 def noop_record() -> LogRecord:
-    """Changes nothing: a leader writes it to learn the end of the topic."""
+    """A record without effect, which a leader writes to find the end of the topic."""
     return _subject_key("NOOP", None), None
 
 
 def highest_ids_record(max_ids: dict[str, int]) -> LogRecord:
-    """Read by this registry alone. Confluent's registry and Karapace ignore every record whose key is of the type NOOP.
-    The magic byte makes it another key than that of `noop_record`, which would be its tombstone."""
+    """The record of the highest ids, which only this registry reads: Confluent's registry and Karapace ignore every
+    record whose key has the type NOOP. The magic byte makes its key different from that of `noop_record`, which would
+    be a tombstone for it."""
     return _encoded(_SubjectKey("NOOP", None, 1)), _encoded(HighestIdsValue(max_ids))
 
 

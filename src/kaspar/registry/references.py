@@ -1,8 +1,8 @@
-"""Finds the texts of all schemas that a schema refers to, directly or through others.
+"""Finds the texts of all schemas that a schema references, directly or indirectly.
 
-References are names of versions, which are stored before anything can refer to them, so there are no cycles; but an
-import or a foreign writer of the topic can make some. Depth, number and size are bounded: strangers write schemas, and
-the event loop resolves them.
+A reference names a version, which is stored before anything can reference it, so there are no cycles. But an import or
+another program that writes to the topic can create some. Depth, number and size are bounded, because schemas are
+untrusted input and are resolved on the event loop.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from kaspar.schemas import InvalidSchema
 MAX_DEPTH: Final = 64
 MAX_REFERENCES: Final = 1_000
 MAX_CHARACTERS: Final = 16 * 1024 * 1024
-"""Of all schemas that one refers to."""
+"""The maximum total size of all schemas that one schema references."""
 
 LATEST: Final = -1
 
@@ -28,14 +28,14 @@ def check_number(references: Sequence[SchemaReference]) -> None:
 
 
 def resolved_references(state: State, subject: str, references: Sequence[SchemaReference]) -> dict[str, str]:
-    """The texts by the names that refer to them; what others depend on comes first. Raises InvalidSchema."""
+    """The texts by reference name, dependencies first. Raises InvalidSchema."""
     resolution = _Resolution(state)
     resolution.resolve(subject, references, ())
     return resolution.found
 
 
 def pinned_references(state: State, subject: str, references: Sequence[SchemaReference]) -> tuple[SchemaReference, ...]:
-    """The references with numbers instead of `latest`, which is sent as -1. Raises InvalidSchema."""
+    """Replace the version `latest`, which is sent as -1, by its number. Raises InvalidSchema."""
     check_number(references)
     return tuple(
         SchemaReference(each.name, each.subject, _find(state, subject, each).version)
@@ -46,8 +46,8 @@ def pinned_references(state: State, subject: str, references: Sequence[SchemaRef
 
 
 def version_in_contexts(state: State, subject: str, version: int, *, deleted: bool) -> StoredVersion | None:
-    """The version, or the latest one (-1). An unqualified subject is looked for in every context: first in the default
-    one."""
+    """The version, or the latest one for -1. An unqualified subject is searched in every context, the default one
+    first."""
     found = _version(state, subject, version, deleted=deleted)
     if found is not None or context_of(subject) != DEFAULT_CONTEXT:
         return found
@@ -67,7 +67,7 @@ def _version(state: State, subject: str, version: int, *, deleted: bool) -> Stor
 
 def _find(state: State, subject: str, reference: SchemaReference) -> StoredVersion:
     target = within(subject, reference.subject)
-    # A deleted version still serves those that refer to it.
+    # A deleted version can still be referenced.
     stored = version_in_contexts(state, target, reference.version, deleted=True)
     if stored is None:
         raise InvalidSchema(f'No schema reference found for subject "{target}" and version {reference.version}')

@@ -1,7 +1,7 @@
-"""Decides about schemas that clients send, on one state: whether a schema is compatible, and how it is registered.
+"""Makes decisions about schemas from clients, on one state: whether a schema is compatible, and how it is registered.
 
-The rules themselves are pure: decisions/registration.py and kaspar.schemas.levels. Here they get what they
-need to know about the texts.
+The rules themselves are pure: decisions/registration.py and kaspar.schemas.levels. This module parses the texts and
+passes them the results.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class Registrar:
         return requested or self.config_in_scope(subject).normalize is True
 
     async def incompatibilities(self, new: NewSchema, earlier: list[StoredVersion], *, normalize: bool) -> list[str]:
-        """Why the schema could not be registered after the versions `earlier`, newest first."""
+        """The reasons why the schema could not be registered after the versions `earlier`, newest first."""
         if new.is_empty:
             raise invalid_schema("Empty schema")
         normalize = self.normalizes(new.subject, normalize)
@@ -50,7 +50,7 @@ class Registrar:
         return await self._compare(schema, source, earlier)
 
     async def registration(self, new: NewSchema, *, normalize: bool) -> Decision[StoredVersion]:
-        """Nothing is written for a schema that is there already."""
+        """Nothing is written if the schema is registered already."""
         normalize = self.normalizes(new.subject, normalize)
         draft = prepared(self._state, new, self.config_in_scope(new.subject))
         if draft.is_empty:
@@ -76,7 +76,8 @@ class Registrar:
         errors = await self._field_errors(new, source, config, latest)
         candidates = chain([] if latest is None else [latest], versions)
         compared = islice(_of_group(candidates, new.metadata, config.compatibility_group), _versions_to_compare(level))
-        # Their references are resolved as they are compared: there may be many. The state may change meanwhile.
+        # References are resolved only when a version is compared, since there may be many. The list of versions is
+        # copied, because the state may change meanwhile.
         sources = ((stored.version, self.lookup.stored_source(stored)) for stored in [*compared])
         return await self._parser.incompatibilities(
             source, level, sources, validate_fields=self._validates_fields(config), field_errors=errors
@@ -95,7 +96,7 @@ class Registrar:
 
 
 def _versions_to_compare(level: CompatibilityLevel) -> int | None:
-    """None: all."""
+    """How many of the latest versions are compared; None means all."""
     if level is CompatibilityLevel.NONE:
         return 0
     return None if level.transitive else 1
@@ -104,7 +105,7 @@ def _versions_to_compare(level: CompatibilityLevel) -> int | None:
 def _of_group(
     versions: Iterable[StoredVersion], metadata: Metadata | None, group: str | None
 ) -> Iterable[StoredVersion]:
-    """Versions are only compared within a compatibility group: those with the same value of a metadata property."""
+    """The versions in the same compatibility group: those with the same value of a metadata property."""
     if group is None:
         return versions
     wanted = _property(metadata, group)

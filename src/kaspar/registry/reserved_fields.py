@@ -1,4 +1,4 @@
-"""Reserved fields: names that the metadata of a schema keeps free, checked where the config has `validateFields`."""
+"""Reserved fields: names that the metadata of a schema reserves, checked if the config has `validateFields`."""
 
 from collections.abc import Collection
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from kaspar.registry.entities import Metadata
 
 RESERVED: Final = "confluent:reserved"
-"""The property of the metadata: names with commas between them."""
+"""The metadata property: names separated by commas."""
 
 
 def reserved_field_errors(fields: Collection[str], metadata: Metadata | None, previous: Metadata | None) -> list[str]:
-    """In Confluent's words. `fields` are those at the top of the schema."""
+    """The error messages, in Confluent's words. `fields` are the top-level fields of the schema."""
     reserved = reserved_fields(metadata)
     removed = [name for name in reserved_fields(previous) if name not in reserved]
     return [

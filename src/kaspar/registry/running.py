@@ -1,5 +1,6 @@
-"""A registry that runs: its settings become a client, the log, the election, the forwarder, and the application that a
-host serves (kaspar.web.hosting.HostedService)."""
+"""A running registry: creates the client, the log, the election, the forwarder and the application from its settings. A
+host serves it (kaspar.web.hosting.HostedService).
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -38,7 +39,7 @@ _RELOAD_EVERY_S: Final = 5.0
 
 
 class RegistryNotStarted(KasparError):
-    """The registry could not be started. The message is for the operator."""
+    """The registry could not be started. The message is shown to the operator."""
 
 
 class RegistryServer:
@@ -56,7 +57,7 @@ class RegistryServer:
         self._permissions: PermissionsFile | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    # --- what the host asks -------------------------------------------------------------------------------------------
+    # --- Interface of the host ----------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -72,7 +73,7 @@ class RegistryServer:
 
     @property
     def listeners(self) -> tuple[str, ...]:
-        """The URLs where it is served."""
+        """The URLs of the listeners."""
         return self._bound
 
     @property
@@ -83,10 +84,10 @@ class RegistryServer:
     def bound(self, listeners: Sequence[str]) -> None:
         self._bound = tuple(listeners)
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- Start and stop -----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Return when the topic was read for the first time. The first election is awaited by requests that write."""
+        """Return once the topic has been read for the first time. Requests that write wait for the first election."""
         settings = self._config.settings
         deadline_s = asyncio.get_running_loop().time() + settings.kafkastore_init_timeout_ms / 1000
         identity = settings.identity(self._bound)
@@ -129,10 +130,10 @@ class RegistryServer:
         if self._client is not None:
             await self._client.close()
 
-    # --- parts --------------------------------------------------------------------------------------------------------
+    # --- Helpers ------------------------------------------------------------------------------------------------------
 
     async def _prepare_topic(self, client: AsyncClient, deadline_s: float) -> None:
-        """Create or check the topic, as soon as the brokers allow it."""
+        """Create or check the topic, retrying until the brokers allow it."""
         settings = self._config.settings
         clock_s = asyncio.get_running_loop().time
         reported_s = float("-inf")

@@ -1,8 +1,8 @@
 """The process that works on large schemas (`python -m kaspar.registry.schema_process`).
 
 A schema of a megabyte keeps an interpreter busy for seconds, and its garbage collector stops all threads while it
-traverses what was parsed. So that happens here. Schemas are untrusted input: a task has limits of memory and of CPU
-time, and the process ends when one exceeds them (kaspar.base.limited_process).
+traverses the parsed schema, so this is done in a separate process. Schemas are untrusted input: a task has limits of
+memory and CPU time, and the process ends when one exceeds them (kaspar.base.limited_process).
 
 Requests and responses are msgpack: a Task, and its texts or a Refusal.
 """

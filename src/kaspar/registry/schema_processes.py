@@ -1,4 +1,4 @@
-"""Hands large schemas to processes (schema_process.py), of which there are few."""
+"""Passes large schemas to processes (schema_process.py), of which there are few."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from kaspar.registry.schema_work import Task, Unparseable
 
 PROCESSES: Final = 2
 DEADLINE_S: Final = 20.0
-"""A process gives up after ten seconds of CPU time. This is for one that does not even get those."""
+"""A process ends after ten seconds of CPU time. This deadline is for a process that does not even get that much."""
 
 _outcome: Final = msgspec.msgpack.Decoder(Outcome)
 
@@ -29,7 +29,7 @@ class SchemaProcesses:
     async def do(self, task: Task) -> tuple[str, ...]:
         """Raises Unparseable and TooComplex."""
         if self._threads is None:
-            # One for each process: a thread only waits for it.
+            # One thread per process, which only waits for it.
             self._threads = ThreadPoolExecutor(PROCESSES, "schema-process")
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._do, task)
 

@@ -18,7 +18,7 @@ from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
 
 _MAX_CACHED: Final = 1_000
 _MAX_CACHED_CHARACTERS: Final = 4 * 1024 * 1024
-"""A parsed schema takes a hundred times the memory of its text."""
+"""The limit is low because a parsed schema takes a hundred times the memory of its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Question(Enum):
     NORMALIZED = "normalized"
     FORMATTED = "formatted"
     FIELDS = "fields"
-    """The names of the fields at the top."""
+    """The names of the top-level fields."""
     INCOMPATIBILITIES = "incompatibilities"
     TAGS = "tags"
-    """The tags inside of the schema: a list of SchemaTags in JSON."""
+    """The tags in the schema's text: a list of SchemaTags in JSON."""
     TAGGED = "tagged"
-    """The canonical text with other tags."""
+    """The canonical text with changed tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class Task:
     question: Question
     schema: Source
     form: str = ""
-    """FORMATTED: the form."""
+    """For FORMATTED: the form."""
     level: CompatibilityLevel = CompatibilityLevel.NONE
     earlier: tuple[tuple[int, Source], ...] = ()
-    """INCOMPATIBILITIES: versions and their schemas, newest first."""
+    """For INCOMPATIBILITIES: versions and their schemas, newest first."""
     validate_fields: bool = False
     field_errors: tuple[str, ...] = ()
     tags_to_add: tuple[SchemaTags, ...] = ()
-    """TAGGED"""
+    """For TAGGED."""
     tags_to_remove: tuple[SchemaTags, ...] = ()
-    """TAGGED"""
+    """For TAGGED."""
 
     @property
     def characters(self) -> int:
@@ -74,7 +74,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A text is not a schema."""
+    """The error for a text that is not a schema."""
 
     type: SchemaType
     reason: str
@@ -87,7 +87,7 @@ class Unparseable(Exception):
 
 
 class SchemaWork:
-    """Remembers what was parsed lately. Used by several threads."""
+    """Caches recently parsed schemas. Thread-safe."""
 
     def __init__(self) -> None:
         self._cache: BoundedCache[Source, ParsedSchema] = BoundedCache(
@@ -176,7 +176,7 @@ def _top_level_fields(schema: ParsedSchema) -> Iterator[str]:
 
 
 def _protobuf_fields(schema: ParsedSchema) -> Iterator[str]:
-    """Of every message at the top level: a record may have any of them."""
+    """The fields of every top-level message, since a record may be any of them."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
     file = FileDescriptorProto.FromString(base64.b64decode(schema.formatted("serialized")))

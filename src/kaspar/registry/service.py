@@ -1,7 +1,7 @@
 """The registry itself, as the API calls it.
 
-Reads come from the state. Writes are decided on the leader, one after the other, and complete after their records
-were replayed (group_commit.py). On any other instance a write raises NotLeader, and the API forwards the request.
+Reads use the state. Writes are decided on the leader, one after the other, and complete once their records have been
+replayed (group_commit.py). On other instances a write raises NotLeader, and the API forwards the request.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ T = TypeVar("T")
 LATEST = -1
 
 _ATTEMPTS: Final = 5
-"""To register a large schema without letting others wait. One fails if its subject has changed meanwhile."""
+"""Attempts to register a large schema without delaying other writes. One fails if its subject changed meanwhile."""
 
 
 class RegistryService:
@@ -52,33 +52,33 @@ class RegistryService:
         return self._registrar.normalizes(subject, requested)
 
     async def formatted(self, stored: StoredVersion, form: str) -> str:
-        """The text in the form that a client asks for; without one as it is stored."""
+        """The text in the requested form, or as it is stored if none is requested."""
         if not form.strip():
             return stored.value.schema
         source = self.lookup.stored_source(stored)
         return await self._parser.formatted(source, form)
 
     async def tags(self, stored: StoredVersion) -> list[SchemaTags]:
-        """Those inside of the schema."""
+        """The tags in the schema's text."""
         return await self._parser.tags(self.lookup.stored_source(stored))
 
     async def tagged(self, new: NewSchema, added: tuple[SchemaTags, ...], removed: tuple[SchemaTags, ...]) -> NewSchema:
-        """The schema with other tags inside."""
+        """The schema with changed tags in its text."""
         canonical, source = await self.lookup.canonical(new, normalize=False)
         return replace(canonical, text=await self._parser.tagged(source, added, removed))
 
     async def find_version(self, new: NewSchema, *, normalize: bool, deleted: bool) -> StoredVersion | None:
-        """The version that has the schema."""
+        """The version that has the schema; None if there is none."""
         config = self.config_in_scope(new.subject)
         normalize = self.normalizes(new.subject, normalize)
         return await self.lookup.find_in_contexts(new, config, normalize=normalize, deleted=deleted)
 
     async def incompatibilities(self, new: NewSchema, earlier: list[StoredVersion], *, normalize: bool) -> list[str]:
-        """Why the schema could not be registered after the versions `earlier`, newest first."""
+        """The reasons why the schema could not be registered after the versions `earlier`, newest first."""
         return await self._registrar.incompatibilities(new, earlier, normalize=normalize)
 
     async def register(self, new: NewSchema, *, normalize: bool) -> StoredVersion:
-        """A schema that is there already is returned, also where nothing can be written."""
+        """Register a schema. One that is registered already is returned, even where nothing can be written."""
         existing = await self._existing(new, normalize=self.normalizes(new.subject, normalize))
         if existing is not None:
             return existing
@@ -86,7 +86,8 @@ class RegistryService:
             try:
                 return await self._decide_registration(new, KnownAnswers(self._parser), normalize=normalize)
             except Unprepared:
-                # Others wait for a decision. So a large schema is looked at before its turn, as if it were decided now.
+                # Other writes wait for a decision. So the outcomes for a large schema are computed before, by a trial
+                # decision.
                 with contextlib.suppress(RegistryError):
                     await self._registrar.registration(new, normalize=normalize)
         return await self._decide_registration(new, self._parser, normalize=normalize)
@@ -122,7 +123,7 @@ class RegistryService:
         return await self._write(lambda state: mode_deletion(state, subject, mutable=mutable, recursive=recursive))
 
     async def catch_up(self) -> None:
-        """After a write was carried out elsewhere: return when it was replayed here."""
+        """Return once a write that the leader carried out has been replayed here."""
         await self._log.catch_up()
 
     async def _write(self, decide: Callable[[State], Decision[T]]) -> T:
@@ -132,7 +133,7 @@ class RegistryService:
         return await self._writes.write(decided)
 
     async def _existing(self, new: NewSchema, *, normalize: bool) -> StoredVersion | None:
-        """The result, if no decision is needed."""
+        """The registered version, if that is clear without a decision."""
         if self.config_in_scope(new.subject).has_defaults_or_overrides:
             return None
         latest_only = new.version == LATEST
@@ -143,7 +144,7 @@ class RegistryService:
             return found if new.id in (NO_ID, found.id) else None
         if new.id != found.id:
             return None
-        # An import may have brought one schema as several versions.
+        # An import may have registered one schema as several versions.
         stored = self.state.versions(new.subject).get(new.version)
         same = stored is not None and not stored.deleted and (stored.id, stored.identity) == (found.id, found.identity)
         return stored if same else None

@@ -1,7 +1,8 @@
-"""Which state requests are served from: none before the first replay, and another one after the log was replaced.
+"""Selects the state that requests are served from: none before the first replay, and a new one after the log was
+replaced.
 
-Each log that is read gets a state, a service and an application of its own. Requests reach the application when its
-state has caught up. What an earlier application still does ends with an error, because its log is no longer written.
+Each log that is read gets its own state, service and application. Requests reach the application once its state has
+caught up. Work in progress of an earlier application ends with an error, because its log is no longer written.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """The state, service and application of one log."""
+    """The state, service and application for one log."""
 
     state: State
     service: RegistryService
@@ -35,14 +36,14 @@ class Edition:
 
 
 NewEdition = Callable[[State, Callable[[], bool]], Edition]
-"""Builds what serves a state, given a function that returns whether its log is still the one that is read."""
+"""Builds an Edition for a state, given a function that returns whether its log is still the current one."""
 
 
 class ServedLog:
-    """The ASGI application, and the audience of the log (log/follower.py)."""
+    """The ASGI application, which is also the audience of the log (log/follower.py)."""
 
     def __init__(self, topic: str, new_edition: NewEdition, leader_known: Callable[[], Awaitable[None]]) -> None:
-        """Requests that may write wait for `leader_known`: during an election they are delayed rather than refused."""
+        """Requests that may write wait for `leader_known`: during an election they are delayed instead of rejected."""
         self._topic = topic
         self._new_edition = new_edition
         self._leader_known = leader_known
@@ -51,7 +52,7 @@ class ServedLog:
         self._why = "the schemas are being read"
         self.first_replay = asyncio.Event()
 
-    # --- the log's audience -------------------------------------------------------------------------------------------
+    # --- Audience of the log ------------------------------------------------------------------------------------------
 
     def begin(self, replaced: LogReplaced | None) -> State:
         if replaced is not None:
@@ -76,7 +77,7 @@ class ServedLog:
             self._edition.service.close()
             self._edition = None
 
-    # --- requests -----------------------------------------------------------------------------------------------------
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] not in _READS:

@@ -1,5 +1,6 @@
-"""The settings of the registry, with the names of Confluent's. What begins with `kafkastore.` and is not declared here
-is a property of its Kafka client: `kafkastore.ssl.truststore.location`, `kafkastore.sasl.jaas.config`."""
+"""The settings of the registry, with the names of Confluent's. Settings with the prefix `kafkastore.` that are not
+declared here are properties of its Kafka client: `kafkastore.ssl.truststore.location`, `kafkastore.sasl.jaas.config`.
+"""
 
 import re
 import socket
@@ -43,7 +44,7 @@ def _limit(default: int, doc: str) -> int:
 
 
 class StoreSettings(Settings):
-    """The topic, and the cluster that holds it."""
+    """The topic, and the cluster that has it."""
 
     kafkastore_bootstrap_servers: tuple[str, ...] = setting(
         LIST,
@@ -134,7 +135,7 @@ class ElectionSettings(Settings):
 
 
 class InstanceSettings(Settings):
-    """Where the other instances reach this one."""
+    """The address of this instance for other instances."""
 
     host_name: str = setting(
         STRING,
@@ -176,7 +177,7 @@ class InstanceSettings(Settings):
 
 
 class SchemaSettings(Settings):
-    """What the registry does with schemas."""
+    """How the registry handles schemas."""
 
     schema_compatibility_level: str = setting(
         STRING,
@@ -224,7 +225,7 @@ class SchemaSettings(Settings):
 
 
 class FormerSettings(Settings):
-    """What Confluent's registry has, and this one does without."""
+    """Settings that Confluent's registry has, and that have no effect here."""
 
     schema_registry_resource_extension_class: tuple[str, ...] = setting(
         LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins."
@@ -272,7 +273,7 @@ class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, Schema
         return self.leader_eligibility if self.master_eligibility is None else self.master_eligibility
 
     def options(self, cluster_id: str) -> RegistryOptions:
-        """What the service and the API need of them. `cluster_id` is that of the Kafka cluster."""
+        """The options of the service and the API. `cluster_id` is that of the Kafka cluster."""
         return RegistryOptions(
             compatibility_level=CompatibilityLevel(self.compatibility_level),
             mode_mutability=self.mode_mutability,
@@ -309,7 +310,7 @@ class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, Schema
         return *super().allowed_hosts, self.host_name
 
     def identity(self, bound: Sequence[str]) -> Identity:
-        """Of this instance. `bound` are the URLs of its listeners, in their order. Raises InvalidSetting."""
+        """The identity of this instance. `bound` are the URLs of its listeners, in order. Raises InvalidSetting."""
         scheme, host, port = self._inter_instance_listener(bound)
         if self.host_name:
             host = self.host_name
@@ -333,7 +334,7 @@ class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, Schema
 
 @dataclass(frozen=True, slots=True)
 class RegistryConfig:
-    """The settings, and the properties of the Kafka client, which may hold secrets."""
+    """The settings, and the properties of the Kafka client, which may contain secrets."""
 
     settings: RegistrySettings
     bootstrap_servers: str
@@ -355,7 +356,7 @@ class RegistryConfig:
 
 
 def bootstrap_servers(servers: Sequence[str], protocol: str) -> str:
-    """Those with this protocol, and those without one, as host:port. Raises InvalidSetting."""
+    """The servers with this protocol or without one, as host:port. Raises InvalidSetting."""
     chosen = []
     for text in filter(None, servers):
         match = _SERVER.fullmatch(text)

@@ -1,1 +1,1 @@
-"""The REST proxy: Confluent's APIs, version 2 and 3. A client of the broker, like any other."""
+"""The REST proxy: versions 2 and 3 of Confluent's API. It is a client of the brokers like any other."""

@@ -1,4 +1,4 @@
-"""Administrative calls of requests (kaspar.callers.sessions), with what goes wrong as errors of the API."""
+"""Administrative calls on behalf of requests (kaspar.callers.sessions), with failures converted to the API's errors."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,7 +20,7 @@ class Administration:
         self._sessions = AdminSessions(clients, identities=identities, final=(RestError,), name="rest-admin")
 
     async def call(self, identity: Identity, function: Callable[[Admin], _Result]) -> _Result:
-        """What the function returns. Raises RestError for what is raised as Refused, and if no broker responds."""
+        """Return the result of the function. Raises RestError where it raises Refused, and if no broker responds."""
         try:
             return await self._sessions.call(identity, function)
         except RestError:
@@ -35,5 +35,5 @@ class Administration:
             raise RestError(KAFKA, str(problem)) from None
 
     async def close(self) -> None:
-        """Waits for calls under way."""
+        """Waits for calls in progress."""
         await self._sessions.close()

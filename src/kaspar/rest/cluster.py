@@ -1,4 +1,4 @@
-"""The id of the cluster, for requests that name it and should not ask a broker each time."""
+"""The id of the cluster, cached for requests that name it."""
 
 from kaspar.callers.identities import Identity
 from kaspar.client.admin.cluster import describe_cluster
@@ -6,8 +6,8 @@ from kaspar.rest.administration import Administration
 
 
 class KnownCluster:
-    """A cluster never changes its id, so it is asked for once; and again for a request that names another one, since
-    the brokers behind an address may have been replaced."""
+    """The cluster's id never changes, so it is requested once. It is requested again when a request names another id,
+    since the brokers behind an address may have been replaced."""
 
     def __init__(self, administration: Administration) -> None:
         self._administration = administration

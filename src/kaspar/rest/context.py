@@ -1,4 +1,4 @@
-"""What the endpoints of both versions use."""
+"""What the endpoints of both versions share."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +40,7 @@ class RestContext:
             raise RestError(KAFKA_AUTHENTICATION, str(problem)) from None
 
     def registration(self, identity: Identity, topic: str) -> Registration:
-        """What this caller may register. Without identities of their own, callers are the proxy to brokers, too."""
+        """What this caller may register. Without identity propagation, brokers see every caller as the proxy."""
         settings = self.config.settings
         return Registration(
             partial(self.topics.check_writable, identity, topic),

@@ -1,9 +1,9 @@
-"""The errors of the API: an HTTP status, a code and a message, as Confluent's proxy has them.
+"""The errors of the API: an HTTP status, a code and a message, as in Confluent's proxy.
 
     {"error_code": 40401, "message": "Topic not found."}
 
-`ErrorKind`s are the codes with their texts. What a broker or librdkafka refuses becomes one here, for whole requests
-(`from_refusal`, `from_kafka_error`). For single records see `kaspar.rest.producing`.
+An `ErrorKind` is a code with its status and text. Errors of brokers and librdkafka are converted here for whole
+requests (`from_refusal`, `from_kafka_error`); for single records see `kaspar.rest.producing`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ErrorKind:
     status: int
     code: int
     text: str = ""
-    """What messages begin with, or all of it."""
+    """The start of the message, or all of it."""
 
 
 BAD_REQUEST: Final = ErrorKind(400, 400)
@@ -64,7 +64,7 @@ BROKER_NOT_AVAILABLE: Final = ErrorKind(503, 50302)
 
 
 class RestError(KasparError):
-    """A request that is refused."""
+    """An error that is returned to the client instead of a result."""
 
     def __init__(self, kind: ErrorKind, detail: str = "") -> None:
         self.kind = kind
@@ -92,7 +92,7 @@ _KINDS: Final = {
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: TOO_MANY_REQUESTS,
     ErrorCode.INVALID_TOPIC_EXCEPTION: KAFKA_BAD_REQUEST,
 }
-"""The table of Confluent's KafkaExceptionMapper."""
+"""The same mapping as in Confluent's KafkaExceptionMapper."""
 
 
 def kind_of(code: ErrorCode) -> ErrorKind:
@@ -108,7 +108,8 @@ def from_refusal(refused: Refused) -> RestError:
 
 
 def refusal_text(refused: Refused) -> str:
-    """A response without a message leaves it to the client to have one."""
+    """The message of a refusal. A response without a message leaves the text to the client, so Kafka's default is
+    used."""
     if refused.message and refused.message != refused.code.name:
         return refused.message
     return DEFAULT_MESSAGES.get(refused.code, refused.code.name)
@@ -120,7 +121,7 @@ def from_kafka_error(error: "KafkaError") -> RestError:
 
 
 def classify(error: "KafkaError") -> tuple[ErrorKind, str]:
-    """The kind of an error that librdkafka reports, its own or a broker's, and its message."""
+    """The kind and message of an error that librdkafka reports, which is its own or a broker's."""
     from confluent_kafka import KafkaError as Kafka
 
     number = error.code()

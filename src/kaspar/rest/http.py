@@ -31,7 +31,7 @@ def json_response(content: Any, *, media_type: str = JSON, status: int = 200) ->
 
 
 class JsonParts(Response):
-    """JSON that is sent in parts: a large one is never in memory as a whole, nor copied at once."""
+    """JSON that is sent in parts, so that a large response is never in memory as a whole, nor copied at once."""
 
     def __init__(self, parts: Sequence[bytes], *, media_type: str = JSON, status: int = 200) -> None:
         self._size = sum(map(len, parts))
@@ -62,7 +62,8 @@ def error_response(kind: ErrorKind, message: str, media_type: str = JSON) -> Res
 
 
 def with_errors(handler: Handler, media_type: Callable[[Request], str] = lambda request: JSON) -> Handler:
-    """The handler, with what it refuses as a response of that type. Bugs are the web server's to report."""
+    """Wrap the handler: errors become responses of this media type. Other exceptions are bugs, which the web server
+    reports."""
 
     async def handle(request: Request) -> Response:
         try:
@@ -73,7 +74,7 @@ def with_errors(handler: Handler, media_type: Callable[[Request], str] = lambda 
             refusal = from_refusal(refused)
             return error_response(refusal.kind, refusal.message, media_type(request))
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client is gone
         except HTTPException as problem:  # the body was too large, or came too slowly
             return error_response(ErrorKind(problem.status_code, problem.status_code), problem.detail)
 
@@ -81,9 +82,9 @@ def with_errors(handler: Handler, media_type: Callable[[Request], str] = lambda 
 
 
 def decode_body(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
-    """Raises RestError: 400 for what is not JSON or not of the right types, 422 for unknown fields."""
+    """Raises RestError: 400 for invalid JSON or wrong types, 422 for unknown fields."""
     try:
-        str(body, "utf-8")  # where JSON is not parsed, it is not checked either
+        str(body, "utf-8")  # the decoder does not check the UTF-8 of parts that it does not parse
         return decoder.decode(body)
     except UnicodeDecodeError:
         raise RestError(BAD_REQUEST, "The request body is not valid UTF-8.") from None
@@ -96,7 +97,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
 
 
 class BodyBudget:
-    """Limits how much memory the bodies of requests that produce take together."""
+    """Limits the total memory of the bodies of produce requests."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -104,7 +105,7 @@ class BodyBudget:
 
     @asynccontextmanager
     async def of(self, request: Request) -> AsyncIterator[bytes]:
-        """The body, which counts until it has been dealt with. Raises RestError (429)."""
+        """The body, which counts towards the limit until the context exits. Raises RestError (429)."""
         taken = 0
         parts = []
         try:
@@ -130,7 +131,7 @@ class BodyBudget:
 
 
 class Links:
-    """Absolute URLs in responses, as clients can reach the proxy."""
+    """Absolute URLs in responses, with an address at which clients can reach the proxy."""
 
     def __init__(self, settings: RestSettings) -> None:
         self._host_name = settings.host_name
@@ -139,7 +140,7 @@ class Links:
             self._advertised.setdefault(urlsplit(listener).scheme, listener.rstrip("/"))
 
     def to(self, request: Request, path: str) -> str:
-        """`path` is quoted, and begins with a slash."""
+        """`path` must be quoted and begin with a slash."""
         scheme = request.url.scheme
         if scheme in self._advertised:
             return self._advertised[scheme] + path

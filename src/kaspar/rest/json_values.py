@@ -1,9 +1,8 @@
-"""Splits a stream of bytes into the JSON values that stand in it one after the other, with or without white space
-between them.
+"""Splits a stream of bytes into consecutive JSON values, with or without white space between them.
 
-Only the ends of values are looked for: strings and brackets are followed, everything else is left to the decoder. So a
-value that comes in many pieces is scanned once, and one that is too large or nested too deeply ends the stream before
-it costs more.
+Only the ends of values are searched: strings and brackets are tracked, everything else is left to the decoder. So a
+value that arrives in many pieces is scanned once, and a value that is too large or nested too deeply ends the stream
+before it costs more.
 """
 
 import re
@@ -12,10 +11,10 @@ from typing import Final
 from kaspar.base.errors import KasparError
 
 MAX_DEPTH: Final = 500
-"""Decoders are recursive, and this is well below what Python lets them."""
+"""Decoders are recursive; this is well below Python's recursion limit."""
 ANY_DEPTH: Final = 1 << 30
 SCANNED_BYTES: Final = 8 * 1024
-"""By one call: the event loop waits for it."""
+"""The maximum scanned by one call, since the event loop waits for it."""
 
 _BRACKET: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
@@ -23,7 +22,7 @@ _QUOTE, _BACKSLASH, _OPENING = ord('"'), ord("\\"), b"{["
 
 
 class MalformedStream(KasparError):
-    """What follows cannot be split into values."""
+    """The rest of the stream cannot be split into values."""
 
 
 class ValueTooLarge(MalformedStream):
@@ -31,7 +30,7 @@ class ValueTooLarge(MalformedStream):
 
 
 class JsonValues:
-    """`feed` it with what arrives and take all values with `next`; at the end of the stream call `end`."""
+    """Pass received bytes to `feed`, take all complete values with `next`, and call `end` at the end of the stream."""
 
     def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH, *, separators: bytes = b" \t\r\n") -> None:
         """`separators` are the characters that may stand between values."""
@@ -40,21 +39,22 @@ class JsonValues:
         self._max_depth = max_depth
         self._buffer = bytearray()
         self._start = 0
-        """Of the value that is being scanned, or where the last one ended."""
+        """Where the value that is being scanned starts, or where the last one ended."""
         self._at = 0
         self._seen = 0
-        """Up to where the buffer has been scanned, apart from an escape that has not arrived."""
+        """How far the buffer has been scanned; an incomplete escape at the end is scanned again."""
         self._depth = 0
         self._is_in_string = False
 
     @property
     def buffered(self) -> int:
-        """How many bytes have arrived and were not taken."""
+        """The number of bytes that have been fed but not returned as values."""
         return len(self._buffer) - self._start
 
     @property
     def has_more(self) -> bool:
-        """Whether `next` returned None because it has scanned enough for once."""
+        """Whether `next` returned None because it reached the limit of one call (SCANNED_BYTES), not the end of the
+        buffer."""
         return self._seen < len(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -65,8 +65,8 @@ class JsonValues:
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """The next value, which is an object or an array if it is JSON; None if it is not complete yet, or if that has
-        to be found out by the next call (`has_more`). Raises MalformedStream."""
+        """The next value, which is an object or an array if it is JSON. None if it is not complete, or if more bytes
+        must be scanned to find out, which the next call does (`has_more`). Raises MalformedStream."""
         if self._depth == 0 and not self._begin():
             return None
         end = self._end_of_value()
@@ -79,7 +79,7 @@ class JsonValues:
         return value
 
     def end(self) -> None:
-        """Raises MalformedStream if a value is not complete."""
+        """Raises MalformedStream if the last value is incomplete."""
         if self._depth:
             raise MalformedStream("Unexpected end-of-input: a record is not complete.")
 
@@ -96,7 +96,7 @@ class JsonValues:
         return True
 
     def _end_of_value(self) -> int | None:
-        """Where it ends; None if that has not arrived, or has not been found in a few thousand bytes."""
+        """The end of the value. None if it has not arrived, or is not within the bytes that one call scans."""
         buffer = self._buffer
         size = self._seen = min(self._at + SCANNED_BYTES, len(buffer))
         while True:
@@ -106,7 +106,7 @@ class JsonValues:
                 return None
             character = buffer[found.start()]
             if character == _BACKSLASH:
-                if found.end() == size:  # what it escapes has not arrived
+                if found.end() == size:  # the escaped character has not arrived
                     self._at = found.start()
                     return None
                 self._at = found.end() + 1

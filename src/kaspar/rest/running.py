@@ -32,7 +32,7 @@ from kaspar.web.errors import ErrorForm, json_error
 from kaspar.web.turns import Turns
 
 _REGISTRY_DEFAULTS: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "10000", "max.retries": "1"}
-"""A client waits for its response meanwhile."""
+"""Shorter than the registry client's own defaults, because a REST client waits for its response meanwhile."""
 
 
 class RestServer:
@@ -74,7 +74,7 @@ class RestServer:
         self.listeners = tuple(listeners)
 
     async def start(self) -> None:
-        """Needs no broker: requests wait for one."""
+        """Needs no broker; requests wait for one."""
         settings = self._config.settings
         administration = Administration(self._clients, identities=settings.kaspar_identity_clients)
         topics = KnownTopics(administration, self._clock)
@@ -124,7 +124,7 @@ def make_app(context: RestContext) -> App:
 
 
 class _Name(Convertor[str]):
-    """A name in a path, as `_routed_path` leaves it."""
+    """A name in a path, in the form that `_routed_path` produces."""
 
     regex = "[^/]+"
 
@@ -139,8 +139,8 @@ _NAME: Final = _Name()
 
 
 def _routed_path(scope: Scope) -> str:
-    """The path to find a route by. The names in it may have slashes of their own, as groups do: they stay quoted, and
-    so does the sign that quotes them."""
+    """The path that is matched with routes. Names may contain slashes, as those of groups do, so slashes and percent
+    signs within a name stay quoted."""
     raw: bytes = scope.get("raw_path") or b""
     if b"%" not in raw:
         path: str = scope["path"]
@@ -150,17 +150,17 @@ def _routed_path(scope: Scope) -> str:
 
 
 class _Application:
-    """Finds the endpoint of a request. Bugs of endpoints pass through it: the web server reports them."""
+    """Finds the endpoint of a request. Exceptions of endpoints are not caught: the web server reports them as bugs."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = _routed_path(scope)
-        if len(path) > 1 and path.endswith("/"):  # `/topics/` is `/topics`, as in Confluent's proxy
+        if len(path) > 1 and path.endswith("/"):  # `/topics/` is the same as `/topics`, as in Confluent's proxy
             path = path.rstrip("/") or "/"
-        # With an application, the router raises what it does not find. The scope is not copied: by it endpoints tell
-        # the web server that their requests stream.
+        # With "app" in the scope, the router raises HTTPException if no route matches. The scope is not copied, because
+        # endpoints use it to tell the web server that their requests are streams.
         scope.update(path=path, app=self)
         try:
             await self._router(scope, receive, send)

@@ -1,7 +1,7 @@
 """The settings of the REST proxy, with the names of Confluent's, and the properties of its Kafka clients.
 
-A client's properties are those behind `client.` and, with precedence, behind `producer.`, `consumer.` or `admin.`:
-`client.security.protocol`, `producer.acks`. They are properties of Java's clients.
+A client's properties are those with the prefix `client.` and, with precedence, `producer.`, `consumer.` or `admin.`:
+`client.security.protocol`, `producer.acks`. They are the properties of the Java clients.
 """
 
 from collections.abc import Mapping
@@ -149,7 +149,7 @@ class ConsumingSettings(Settings):
 
 
 class FormerSettings(Settings):
-    """What Confluent's proxy has or had, and this one does without."""
+    """Settings that Confluent's proxy has or had, and that have no effect here."""
 
     zookeeper_connect: str = setting(STRING, "", not_honoured="Version 1 is not served.", doc="ZooKeeper's address.")
     simpleconsumer_pool_size_max: int = setting(
@@ -197,14 +197,14 @@ class RestSettings(ProxySettings, ProducingSettings, ConsumingSettings, Identity
 
 @dataclass(frozen=True, slots=True)
 class RestConfig:
-    """The settings, and the properties of each kind of client, which may hold secrets."""
+    """The settings, and the properties of each kind of client, which may contain secrets."""
 
     settings: RestSettings
     producer: Mapping[str, str] = field(repr=False)
     consumer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
     registry: Mapping[str, str] = field(repr=False)
-    """`schema.registry.url` and the other properties of the registry's client, with their prefix."""
+    """`schema.registry.url` and the other properties of the registry client, with their prefix."""
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:

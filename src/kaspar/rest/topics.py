@@ -1,6 +1,6 @@
-"""Looks up topics for requests that produce, so that an unknown one is reported at once, not when librdkafka gives up.
+"""Looks up topics for produce requests, so that an unknown topic is reported at once, not when librdkafka times out.
 
-As with Java's producers, asking for a topic creates it where brokers allow that (`auto.create.topics.enable`).
+As with Java producers, looking up a topic creates it where brokers allow that (`auto.create.topics.enable`).
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from kaspar.rest.errors import TOPIC_NOT_FOUND, RestError, from_refusal
 
 KNOWN_FOR_S: Final = 30.0
 CREATION_S: Final = 1.0
-"""A broker that creates the topic has done so by then."""
+"""A broker that creates the topic automatically has done so within this time."""
 _POLL_S: Final = 0.05
 _KNOWN: Final = 10_000
 _PENDING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
 
 class KnownTopics:
-    """How many partitions topics have, as seen within the last seconds by the identity that asks."""
+    """The partition counts of topics, as each identity has seen them within the last KNOWN_FOR_S seconds."""
 
     def __init__(self, administration: Administration, clock: Clock) -> None:
         self._administration = administration
@@ -46,12 +46,12 @@ class KnownTopics:
             lookup = asyncio.create_task(self._look_up(identity, topic))
             self._lookups[key] = lookup
             lookup.add_done_callback(lambda done: self._finished(key, done))
-        return await asyncio.shield(lookup)  # others may wait for it, too
+        return await asyncio.shield(lookup)  # a lookup may have several waiters
 
     def _finished(self, key: tuple[Identity, str], lookup: asyncio.Task[int]) -> None:
         del self._lookups[key]
         if not lookup.cancelled():
-            lookup.exception()  # retrieved, since every waiter may be gone
+            lookup.exception()  # marks the exception as retrieved: all waiters may be gone
 
     async def close(self) -> None:
         for lookup in list(self._lookups.values()):
@@ -69,7 +69,7 @@ class KnownTopics:
             raise from_refusal(Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"Not authorized to write to {topic}."))
 
     def forget(self, topic: str) -> None:
-        """It was deleted, or has other partitions."""
+        """Called when the topic was deleted, or its number of partitions has changed."""
         for key in self._known:
             if key[1] == topic:
                 self._known.discard(key)
@@ -88,7 +88,7 @@ class KnownTopics:
 
 
 def _count_of(topic: str) -> Callable[[Admin], int | None]:
-    """The number of its partitions, or None while there is no such topic."""
+    """A call that returns the topic's number of partitions, or None while it does not exist."""
 
     def ask(admin: Admin) -> int | None:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True)

@@ -1,12 +1,12 @@
-"""The end-to-end monitor: produces to and consumes from every broker and measures it, like LinkedIn's Kafka Monitor.
+"""The end-to-end monitor: produces to and consumes from every broker and measures both, like LinkedIn's Kafka Monitor.
 
     canary = Canary(CanarySettings(), {"bootstrap.servers": "localhost:9092"})
     await canary.start()
     report = canary.report()
 
-A topic has a partition that each broker leads. One small record a second is written to each by an idempotent producer
-with acks=all, and read back. Acknowledged records must be readable exactly once, in order and soon; the ledger checks
-that. Only the wire protocol is used, so it also works with Apache Kafka.
+Its topic has a partition for each broker to lead. An idempotent producer with acks=all writes one small record a second
+to each, which is then read back. The ledger checks that acknowledged records can be read exactly once, in order and
+soon. Only the wire protocol is used, so the canary also works with Apache Kafka.
 """
 
 from kaspar.monitor.canary.canary import Canary

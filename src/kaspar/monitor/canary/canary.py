@@ -22,14 +22,14 @@ from kaspar.security.client import client_security
 log = get_log(__name__)
 
 _REQUEST_TIMEOUT_S: Final = 3.0
-"""A connection to a broker that does not respond for this long is closed; the long poll of a fetch is shorter."""
+"""A connection is closed if the broker does not respond for this long. The long poll of a fetch is shorter."""
 _BACKOFF_S: Final = 0.25
 _METADATA: Final = "metadata"
 _ARRANGING: Final = "arranging"
 
 
 class Canary:
-    """`client` are properties of a Java client, `bootstrap.servers` among them. Raises InvalidSetting."""
+    """`client` are properties of a Java client, including `bootstrap.servers`. Raises InvalidSetting."""
 
     def __init__(self, settings: CanarySettings, client: Mapping[str, str], *, clock: Clock | None = None) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Canary:
         self._topic: CanaryTopic | None = None
 
     async def start(self) -> None:
-        """Needs no broker: the canary waits for one, and reports that it does."""
+        """Needs no broker: the canary waits for one, and reports this."""
         requests, fetches = self._clients = (self._new_client(), self._new_client())
         self._since_ms = self._context.now_ms()
         self._topic = CanaryTopic(requests, self._settings)
@@ -71,10 +71,10 @@ class Canary:
         for client in clients:
             await client.close()
 
-    # --- the view of the topic ----------------------------------------------------------------------------------------
+    # --- View of the topic --------------------------------------------------------------------------------------------
 
     async def _keep_view(self, topic: CanaryTopic, consuming: Consuming) -> None:
-        """Read the metadata at once when something fails, and rebalance the topic from time to time."""
+        """Refresh the metadata at once when something fails, and rebalance the topic periodically."""
         interval_ms = self._settings.canary_rebalance_interval_ms
         arrange_at_ms = self._context.now_ms()
         try:
@@ -120,7 +120,7 @@ class Canary:
         self._context.succeeded(_ARRANGING)
         return changed
 
-    # --- the report ---------------------------------------------------------------------------------------------------
+    # --- Report -------------------------------------------------------------------------------------------------------
 
     def report(self) -> CanaryReport:
         now_ms = self._context.now_ms()

@@ -1,7 +1,7 @@
-"""Reads the records of all partitions back: one long-polling fetch to each broker that leads some, without a group.
+"""Reads the records of all partitions back: one long-polling fetch per broker that leads some, without a group.
 
-A fetch is held by the broker until there are records, so it has connections of its own. While a partition moves, two
-fetches may return the same records: the ledger's position decides which count.
+The broker holds a fetch until there are records, so fetches have their own connections. While a partition moves, two
+fetches may return the same records; the ledger's position decides which ones count.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Consuming:
         self._readers: dict[int, asyncio.Task[None]] = {}
 
     def follow(self, view: View | None) -> None:
-        """Have a reader for each broker that leads a partition, and for no other."""
+        """Have one reader for each broker that leads a partition, and no others."""
         leaders = set() if view is None else {each.leader for each in view.partitions.values() if each.leader >= 0}
         for broker in self._readers.keys() - leaders:
             self._readers.pop(broker).cancel()
@@ -77,7 +77,7 @@ class Consuming:
                 await self._take(broker, view, each)
 
     def _is_current(self, view: View) -> bool:
-        """Whether the topic is still the same."""
+        """Whether the topic has not been recreated since the view."""
         return self._context.view is not None and self._context.view.topic_id == view.topic_id
 
     def _request(self, view: View, numbers: Iterable[int]) -> fetch.FetchRequest:
@@ -112,7 +112,7 @@ class Consuming:
         partition.advance(last.last_offset + 1, now_ms)
 
     async def _relocate(self, broker: int, view: View, number: int) -> None:
-        """The log was truncated, or its start has moved past the position."""
+        """Correct the position after the log was truncated, or its start has moved past the position."""
         partition = self._context.ledger.partition(number)
         position = partition.position
         start = (await self._offsets(broker, [number], EARLIEST_TIMESTAMP)).get(number)
@@ -121,7 +121,7 @@ class Consuming:
             partition.relocate(position, start, end, self._context.now_ms())
 
     async def _offsets(self, broker: int, numbers: Iterable[int], timestamp: int) -> dict[int, int]:
-        """Of the partitions that the broker leads: others are found when the metadata is current."""
+        """The offsets of those partitions that the broker leads. The others are found after a metadata refresh."""
         topic = self._context.settings.canary_topic
         request = list_offsets.ListOffsetsRequest(
             replica_id=-1,

@@ -1,4 +1,4 @@
-"""State shared by the parts of the canary: the current view of the topic, and problems."""
+"""State shared by the parts of the canary: the current view of the topic, and current problems."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class CanaryContext:
     run: str
     view: View | None = None
     stale: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set to have the metadata read again."""
+    """Set to request a metadata refresh."""
     problems: dict[str, str] = field(default_factory=dict)
     """The last failure of each part that has not succeeded since."""
 
@@ -37,7 +37,7 @@ class CanaryContext:
 
 
 def log_bug(task: asyncio.Task[None]) -> None:
-    """Of a task that ended by itself: nobody waits for it, and what it did is not done any more."""
+    """Log the exception of a task that failed: nothing awaits these tasks, and their work has stopped."""
     if task.cancelled():
         return
     try:

@@ -1,8 +1,8 @@
-"""Which partitions the canary's topic should have, so that each broker leads one: decisions without I/O.
+"""Decides which partitions the canary's topic should have, so that each broker leads one. No I/O.
 
-A broker that has just left will most likely return: until then others lead its partitions, and nothing is moved. Once
-it counts as removed, its replicas are moved, and its partition is spare. A broker without a partition of its own gets a
-spare one, or a new one.
+A broker that has just left will most likely return; until then other brokers lead its partitions, and nothing is moved.
+Once it counts as removed, its replicas are moved, and its partition becomes spare. A broker without its own partition
+gets a spare one, or a new one.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,15 +18,15 @@ class TopicPartitionState:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has to be done. Only one of them at a time is not empty: the next follows from what it leads to."""
+    """The changes to make. Only one field is not empty at a time, because the next change depends on its result."""
 
     create: tuple[tuple[int, ...], ...] = ()
-    """The replicas of each partition of a new topic."""
+    """The replicas of each partition of the new topic."""
     add: tuple[tuple[int, ...], ...] = ()
     """The replicas of each additional partition."""
     reassign: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     elect: tuple[int, ...] = ()
-    """Partitions whose preferred replica is in sync and does not lead."""
+    """Partitions whose preferred replica is in sync but not the leader."""
 
 
 def changes(
@@ -36,8 +36,8 @@ def changes(
     absent: Collection[int] = (),
     replication_factor: int = 3,
 ) -> Changes:
-    """`racks` are those of the brokers in the cluster, `absent` are brokers that are expected to return. No topic is
-    None."""
+    """`partitions` is None if the topic does not exist. `racks` are those of the brokers in the cluster; `absent` are
+    brokers that are expected to return."""
     ring = _ring(racks)
     if not ring:
         return Changes()
@@ -60,8 +60,8 @@ def changes(
 def _reassigned(
     partitions: Mapping[int, TopicPartitionState], ring: Sequence[int], absent: Collection[int], replication_factor: int
 ) -> dict[int, tuple[int, ...]]:
-    """New replicas of partitions that removed brokers have, that are spare while a broker has none, or that have too
-    few replicas. One with more replicas than wanted is being moved already, and waits."""
+    """New replicas of partitions that have too few or are on removed brokers, and of spare partitions while a broker
+    has none. A partition with more replicas than wanted is being moved already, and is skipped."""
     kept = set(ring) | set(absent)
     wanted = min(replication_factor, len(ring))
     owners: dict[int, int] = {}
@@ -88,7 +88,7 @@ def _reassigned(
 
 
 def _ring(racks: Mapping[int, str | None]) -> list[int]:
-    """The brokers in an order in which neighbours are in different racks, as far as possible."""
+    """The brokers in an order in which neighbours are in different racks, if possible."""
     by_rack: dict[str, list[int]] = {}
     for broker, rack in sorted(racks.items()):
         by_rack.setdefault(rack or "", []).append(broker)

@@ -1,4 +1,4 @@
-"""The accounts of all partitions of the canary's topic, and the report on them."""
+"""The ledgers of all partitions of the canary's topic, and the report on them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ from kaspar.monitor.canary.window import availability
 
 
 class Ledger:
-    """Partitions that are gone keep their counts: totals never decrease."""
+    """Removed partitions keep their counts, so totals never decrease."""
 
     def __init__(self, *, late_ms: int, window_ms: int) -> None:
         self._late_ms = late_ms
@@ -21,17 +21,17 @@ class Ledger:
         return self._partitions[number]
 
     def replace(self) -> None:
-        """The topic was deleted, and is another one now."""
+        """Called when the topic was deleted, or recreated."""
         for each in self._partitions.values():
             each.replace()
 
-    # --- reporting ----------------------------------------------------------------------------------------------------
+    # --- Reporting ----------------------------------------------------------------------------------------------------
 
     def counts(self) -> Counts:
         return sum((each.counts() for each in self._partitions.values()), Counts())
 
     def report(self, leaders: Mapping[int, int], now_ms: float) -> tuple[PartitionReport, ...]:
-        """Of the partitions that the topic has, by number, with their leaders."""
+        """Reports on the partitions of the topic, by number, with their leaders."""
         return tuple(
             PartitionReport(number, leader, ledger.status(now_ms), ledger.counts(), _measured((ledger,), now_ms))
             for number, leader in sorted(leaders.items())
@@ -39,12 +39,12 @@ class Ledger:
         )
 
     def measured(self, numbers: Iterable[int], now_ms: float) -> Measured:
-        """Of these partitions together."""
+        """The measurements of these partitions together."""
         return _measured([self.partition(number) for number in numbers], now_ms)
 
 
 def worst(partitions: Iterable[PartitionReport]) -> CanaryStatus:
-    """STARTING, if there is none. A partition that has just been added does not make the others start again."""
+    """The worst status; STARTING if there are no partitions. A new partition does not reset the status to STARTING."""
     statuses = {each.status for each in partitions}
     return max(statuses, default=CanaryStatus.STARTING)
 

@@ -1,7 +1,7 @@
 """The canary's metrics, for the monitor's page.
 
-Names that start with `kmf_services_` are those that the JMX exporter gives to Kafka Monitor's (Xinfra Monitor's) own,
-so that dashboards made for it work. `kaspar_canary_` has the same by partition and leader, and more.
+Names that start with `kmf_services_` are those that the JMX exporter gives to the metrics of Kafka Monitor (Xinfra
+Monitor), so that its dashboards work. `kaspar_canary_` has the same values by partition and leader, and more.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _NAME: Final = labels(name="kaspar-canary")
 def _of_all(
     name: str, kind: Kind, text: str, value: Callable[[CanaryReport], float | None], kafka_monitor: str = ""
 ) -> CanaryFamily:
-    """One number for the whole topic. Without a value the metric is absent."""
+    """One number for the whole topic. The metric is absent while it has no value."""
 
     def samples(report: CanaryReport) -> Iterator[Sample]:
         number = value(report)
@@ -45,7 +45,7 @@ def _by_partition(name: str, kind: Kind, text: str, value: Callable[[PartitionRe
 
 
 def _counted(name: str, text: str, value: Callable[[Counts], int]) -> CanaryFamily:
-    """By partition only: with the leader as a label, a counter would start again wherever the leader moves."""
+    """Labelled by partition only: with the leader as a label, a counter would restart whenever the leader changes."""
 
     def samples(report: CanaryReport) -> Iterator[Sample]:
         for each in report.partitions:

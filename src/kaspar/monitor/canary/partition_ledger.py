@@ -1,17 +1,16 @@
-"""The account of one partition: what was sent, acknowledged and read, and what follows from that.
+"""The ledger of one partition: what was sent, acknowledged and read, and the conclusions.
 
 Rules:
-- At most one record is under way. An attempt that takes several intervals counts as that many, so that availability
-  is a part of time, not of attempts.
-- Records are read in the order of the log. An acknowledged record is lost when the position has passed its offset and
-  it was not there, or when the log ends before it: how long that takes plays no part.
+- At most one record is in flight. An attempt that takes several intervals counts as that many, so that availability is
+  a fraction of time, not of attempts.
+- Records are read in the order of the log. An acknowledged record is lost when the position has passed its offset
+  without finding it, or when the log ends before it. The time that this takes does not matter.
 - An offset that is acknowledged again, for another record, shows that the log was truncated, as after an unclean
-  election. All remembered records from that offset on are lost, also those that were read before.
-- What the log no longer has because it starts later (retention, DeleteRecords) is expired, not lost.
-- A record that was not acknowledged was not promised: it is neither lost, late nor out of order, whether or
-  not it is in the log.
+  election. All remembered records from that offset on are lost, including those that were read before.
+- Records that the log no longer has because its start has moved (retention, DeleteRecords) are expired, not lost.
+- A record that was not acknowledged is never lost, late or out of order, whether or not it is in the log.
 
-Times are of a monotonic clock, in milliseconds.
+Times are in milliseconds of a monotonic clock.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from kaspar.monitor.canary.report import CanaryStatus, Counts
 from kaspar.monitor.canary.window import Outcomes, RecentValues
 
 REMEMBERED: Final = 1000
-"""Records of a partition that are remembered: a truncation that reaches further back is counted in part."""
+"""The number of records remembered per partition. A truncation that reaches further back is only partly counted."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,9 +30,9 @@ class _Sent:
     at_ms: float
     intervals: int = 1
     offset: int | None = None
-    """Where it was acknowledged."""
+    """The acknowledged offset."""
     read_at: int | None = None
-    """The offset where it was read."""
+    """The offset at which it was read."""
     has_failed: bool = False
     is_late: bool = False
 
@@ -42,10 +41,10 @@ class PartitionLedger:
     def __init__(self, *, late_ms: int, window_ms: int) -> None:
         self._late_ms = late_ms
         self.position: int | None = None
-        """The offset to read next. None until the end of the log was looked up: nothing is sent before."""
+        """The offset to read next. None until the end of the log has been looked up; nothing is sent before."""
         self._sent: dict[int, _Sent] = {}
         self._unread: dict[int, _Sent] = {}
-        """Acknowledged and not read, in the order of their offsets."""
+        """Acknowledged but unread records, in the order of their offsets."""
         self._open: _Sent | None = None
         self._next_sequence = 0
         self._highest_read = -1
@@ -59,11 +58,11 @@ class PartitionLedger:
         self._recent_faults = RecentValues(window_ms)
         self._recent_late = RecentValues(window_ms)
 
-    # --- producing ----------------------------------------------------------------------------------------------------
+    # --- Producing ----------------------------------------------------------------------------------------------------
 
     def begin(self, now_ms: float) -> int | None:
-        """An interval begins. The sequence number of the record to send; None while one is under way, or before the
-        position is known."""
+        """Start an interval. Returns the sequence number of the record to send, or None while one is in flight or the
+        position is unknown."""
         self._count_late(now_ms)
         if self._open is not None:
             self._open.intervals += 1
@@ -78,7 +77,7 @@ class PartitionLedger:
         return record.sequence
 
     def miss(self, now_ms: float) -> None:
-        """An interval passed in which nothing could be sent."""
+        """Count an interval in which nothing could be sent."""
         self.produce.failed(now_ms)
         self._is_failing(now_ms)
 
@@ -93,7 +92,7 @@ class PartitionLedger:
         if record.read_at is None:
             self._unread[sequence] = record
             if self.position is not None and self.position > offset:
-                self.position = offset  # the log was truncated and has grown again; or reading it shows the loss
+                self.position = offset  # the log was truncated and has grown again, or else reading will show the loss
 
     def fail(self, sequence: int, now_ms: float) -> None:
         record = self._close(sequence)
@@ -120,18 +119,18 @@ class PartitionLedger:
             if self._unread.pop(sequence, None) is not None:
                 self._expired += 1
 
-    # --- consuming ----------------------------------------------------------------------------------------------------
+    # --- Consuming ----------------------------------------------------------------------------------------------------
 
     def start(self, position: int) -> None:
-        """Reading starts at the end of the log. What is there already belongs to earlier runs."""
+        """Start reading at the end of the log. Existing records belong to earlier runs."""
         if self.position is None:
             self.position = position
 
     def read(self, sequence: int, offset: int, now_ms: float) -> None:
-        """A record of this run was read."""
+        """Count a record of this run that was read."""
         record = self._sent.get(sequence)
         if record is None or record.read_at == offset:
-            return  # long ago, or read again after the position was set back
+            return  # no longer remembered, or read again after the position was set back
         if record.read_at is not None:
             self._doubled += 1
             self._recent_faults.add(1, now_ms)
@@ -153,7 +152,7 @@ class PartitionLedger:
             self.consume.succeeded(now_ms)
 
     def advance(self, position: int, now_ms: float) -> None:
-        """Everything below this offset was read."""
+        """Everything below this offset has been read."""
         if self.position is None or position <= self.position:
             return
         self.position = position
@@ -161,8 +160,8 @@ class PartitionLedger:
         self._lose(passed, now_ms)
 
     def relocate(self, position: int, log_start: int, log_end: int, now_ms: float) -> None:
-        """The log does not have this position, but only these offsets. That was true a moment ago: if the position has
-        moved meanwhile, records that were acknowledged since may be behind that end."""
+        """The position is not in the log, whose offsets were these a moment ago. If the position has changed meanwhile,
+        nothing is done: records acknowledged since may be beyond that end."""
         if self.position != position:
             return
         if position > log_end:
@@ -171,14 +170,14 @@ class PartitionLedger:
             self.trim(log_start)
 
     def truncate(self, log_end: int, now_ms: float) -> None:
-        """The log ends before the position."""
+        """Called when the log ends before the position."""
         self._lose(self._acknowledged_from(log_end), now_ms)
         unread = [each.offset for each in self._unread.values() if each.offset is not None]
         if self.position is not None:
             self.position = min(self.position, log_end, *unread)
 
     def trim(self, log_start: int) -> None:
-        """The log starts after the position."""
+        """Called when the log starts after the position."""
         for record in list(self._unread.values()):
             if record.offset is not None and record.offset < log_start:
                 del self._unread[record.sequence]
@@ -187,7 +186,7 @@ class PartitionLedger:
             self.position = max(self.position, log_start)
 
     def replace(self) -> None:
-        """The topic was deleted, and is another one now. A record under way stays so until its attempt ends."""
+        """Called when the topic was deleted or recreated. A record in flight remains so until its attempt ends."""
         self._expired += len(self._unread)
         self._unread.clear()
         self._sent = {} if self._open is None else {self._open.sequence: self._open}
@@ -207,7 +206,7 @@ class PartitionLedger:
     def _count_late(self, now_ms: float) -> None:
         for record in self._unread.values():
             if now_ms - record.at_ms <= self._late_ms:
-                return  # later ones are younger
+                return  # later records were sent later
             if not record.is_late:
                 self._is_late(record, now_ms)
 
@@ -218,7 +217,7 @@ class PartitionLedger:
             self._recent_late.add(1, now_ms)
             self.consume.failed(now_ms)
 
-    # --- reporting ----------------------------------------------------------------------------------------------------
+    # --- Reporting ----------------------------------------------------------------------------------------------------
 
     def counts(self) -> Counts:
         return Counts(
@@ -233,7 +232,8 @@ class PartitionLedger:
         )
 
     def produce_totals(self, now_ms: float) -> tuple[float, float]:
-        """What succeeded and failed in the window. An attempt that takes too long fails already now."""
+        """The successful and failed intervals of the window. An attempt that takes too long counts as failed at
+        once."""
         succeeded, failed = self.produce.totals(now_ms)
         return succeeded, failed + (self._open.intervals if self._open is not None and self._is_stuck(now_ms) else 0)
 

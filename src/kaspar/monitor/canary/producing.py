@@ -1,7 +1,7 @@
-"""Writes one record to each partition in each interval, with acks=all, by idempotent producers.
+"""Writes one record per interval to each partition, with acks=all and idempotent producers.
 
-Each partition has a producer id of its own: one whose last record has an unknown outcome gets a new one, without
-affecting the others. A record is sent again, with its sequence number, until it is acknowledged or its time is up.
+Each partition has its own producer id. If the outcome of a record is unknown, its partition gets a new id, which does
+not affect the others. A record is resent, with its sequence number, until it is acknowledged or times out.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from kaspar.records import Record, build_batch
 _BACKOFF_S: Final = 0.1
 _ALL: Final = -1
 _PASSES: Final = RETRIABLE | {ErrorCode.BROKER_NOT_AVAILABLE}
-"""Refusals of a broker, and the client's own while the leader has left the cluster."""
+"""Retriable errors of brokers, and the client's own error while the leader has left the cluster."""
 
 
 class _Producer:
-    """An idempotent producer of one partition."""
+    """The idempotent producer of one partition."""
 
     __slots__ = ("epoch", "id", "sequence")
 
@@ -44,13 +44,13 @@ class Producing:
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Send records until cancelled."""
         interval_s = self._context.settings.canary_interval_ms / 1000
         due = self._context.clock.monotonic()
         try:
             while True:
                 self._send_all()
-                due = max(due + interval_s, self._context.clock.monotonic())  # missed intervals are not made up for
+                due = max(due + interval_s, self._context.clock.monotonic())  # missed intervals are skipped
                 await asyncio.sleep(due - self._context.clock.monotonic())
         finally:
             for task in self._deliveries:
@@ -70,13 +70,13 @@ class Producing:
                 task.add_done_callback(log_bug)
 
     async def _deliver(self, view: View, number: int, sequence: int) -> None:
-        """Ends with the record's outcome in the ledger."""
+        """Deliver the record, and add its outcome to the ledger."""
         partition = self._context.ledger.partition(number)
         part = _part(number)
         try:
             async with asyncio.timeout(self._context.settings.canary_delivery_timeout_ms / 1000):
                 offset = await self._until_acknowledged(view.topic_id, number, sequence)
-        except (OSError, KasparError) as problem:  # TimeoutError among them
+        except (OSError, KasparError) as problem:  # includes TimeoutError
             self._producers.pop(number, None)
             self._context.failed(part, str(problem) or self._context.problems.get(part) or "not acknowledged in time")
             partition.fail(sequence, self._context.now_ms())
@@ -85,7 +85,8 @@ class Producing:
             self._context.succeeded(part)
 
     async def _until_acknowledged(self, topic_id: UUID, number: int, sequence: int) -> int:
-        """The record's offset. Raises Refused for what will not pass."""
+        """Send until the record is acknowledged, and return its offset. Raises Refused for an error that is not
+        transient."""
         while True:
             view = self._context.view
             if view is None or view.topic_id != topic_id:

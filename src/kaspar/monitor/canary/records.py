@@ -1,6 +1,6 @@
-"""The canary's records: small, and readable by people who come across them.
+"""The canary's records, which are small and readable for people who come across them.
 
-The run tells the records of this monitor from those of an earlier start, or of another monitor of the same topic.
+The run distinguishes the records of this monitor from those of an earlier start or another monitor of the same topic.
 """
 
 import json
@@ -17,7 +17,7 @@ class CanaryRecord:
 
 
 def parse(value: bytes | None) -> CanaryRecord | None:
-    """None if it is not a canary's record: anyone may write to the topic."""
+    """None if it is not a canary's record: other programs may write to the topic."""
     try:
         fields = json.loads(value or b"")
         match fields:

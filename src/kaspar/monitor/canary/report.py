@@ -1,4 +1,4 @@
-"""What the canary reports, as values."""
+"""The canary's report, as plain values."""
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -6,17 +6,17 @@ from typing import Self
 
 
 class CanaryStatus(IntEnum):
-    """The worse, the greater. Of the whole canary it is that of its worst partition."""
+    """A greater value is worse. The status of the whole canary is that of its worst partition."""
 
     STARTING = 0
-    """Nothing was acknowledged yet, and nothing has failed for long."""
+    """Nothing has been acknowledged yet, and nothing has been failing for long."""
     OK = 1
     LATE = 2
-    """Records took longer than `canary.late.ms` within the window."""
+    """Some records took longer than `canary.late.ms` within the window."""
     LOSING = 3
-    """Acknowledged records were lost, doubled or out of order within the window."""
+    """Acknowledged records were lost, duplicated or out of order within the window."""
     UNAVAILABLE = 4
-    """For longer than `canary.late.ms` no record is acknowledged, or acknowledged ones cannot be read."""
+    """For longer than `canary.late.ms`, no record was acknowledged, or acknowledged records could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Counts:
     produced: int = 0
     """Acknowledged."""
     failed: int = 0
-    """Not acknowledged in time, or refused. They may be in the log nevertheless."""
+    """Not acknowledged in time, or rejected. They may be in the log nevertheless."""
     consumed: int = 0
     lost: int = 0
-    """Acknowledged, and no longer in the log, though its retention has not deleted them."""
+    """Acknowledged, but missing from the log, although retention has not deleted them."""
     doubled: int = 0
     late: int = 0
-    """Read after `canary.late.ms`, or not yet."""
+    """Not read within `canary.late.ms`; some may have been read later."""
     out_of_order: int = 0
     expired: int = 0
     """Acknowledged, and deleted unread: by retention, or with the topic."""
@@ -43,7 +43,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Of the records of the window, in milliseconds."""
+    """The latencies of records in the window, in milliseconds."""
 
     mean: float
     p50: float
@@ -63,7 +63,7 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the window has. An availability is None until something was tried in it."""
+    """The measurements in the window. An availability is None if nothing was attempted."""
 
     produce_availability: float | None
     consume_availability: float | None
@@ -75,7 +75,7 @@ class Measured:
 class PartitionReport:
     partition: int
     leader: int
-    """-1 while there is none."""
+    """-1 while there is no leader."""
     status: CanaryStatus
     counts: Counts
     measured: Measured
@@ -84,20 +84,20 @@ class PartitionReport:
 @dataclass(frozen=True, slots=True)
 class CanaryReport:
     at_ms: int
-    """By the wall clock."""
+    """Wall-clock time."""
     topic: str
     window_ms: int
     status: CanaryStatus
     problem: str
-    """The last thing that went wrong and has not been put right; empty if there is none."""
+    """The most recent problem that still exists; empty if there is none."""
     counts: Counts
     measured: Measured
     partitions: tuple[PartitionReport, ...]
     topics_created: int
-    """How often the canary has created its topic: more than once means that somebody deletes it."""
+    """How often the canary has created its topic. More than once means that it was deleted."""
 
 
 def _percentile(ordered: list[float], part: float) -> float:
-    """The smallest value that at least this part of all values does not exceed."""
+    """The smallest value that is not exceeded by at least this part of all values."""
     rank = -(-len(ordered) * part // 1)
     return ordered[max(int(rank), 1) - 1]

@@ -1,6 +1,6 @@
 """The canary's topic: its metadata, and the requests that create, extend and rebalance it.
 
-Without permission to reassign replicas or elect leaders, the canary measures the partitions as they are.
+Without permission to reassign replicas or elect leaders, the canary uses the partitions as they are.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The topic in the cluster's metadata."""
+    """The topic as of the last metadata refresh."""
 
     topic_id: UUID
     partitions: Mapping[int, TopicPartitionState]
@@ -52,17 +52,18 @@ class CanaryTopic:
         self._last_seen_ms: dict[int, float] = {}
 
     async def look(self, now_ms: float) -> View | None:
-        """None if there is no such topic. Raises Refused, and OSError if no broker responds."""
+        """Returns None if the topic does not exist. Raises Refused, and OSError if no broker responds."""
         response = await self._client.refresh_metadata([self.name])
         self._racks = {broker.node_id: broker.rack for broker in response.brokers}
         self._last_seen_ms |= dict.fromkeys(self._racks, now_ms)
         return _view(response)
 
     async def arrange(self, view: View | None, now_ms: float) -> bool:
-        """Do what is missing for each broker to lead a partition. Whether anything was done. Raises as `look`."""
+        """Make the next change that is needed for each broker to lead a partition. Returns whether there was one.
+        Raises the same errors as `look`."""
         kept_ms = self._settings.canary_broker_removed_ms
         absent = {broker for broker, seen in self._last_seen_ms.items() if now_ms - seen <= kept_ms}
-        if view is not None:  # since the start of the monitor, not of the absence: that is not known
+        if view is not None:  # their absence counts from now, because its start is unknown
             for broker in {each for state in view.partitions.values() for each in state.replicas}:
                 if self._last_seen_ms.setdefault(broker, now_ms) == now_ms:
                     absent.add(broker)
@@ -97,7 +98,7 @@ class CanaryTopic:
             create_topics.CreateTopicsResponse,
         )
         created = response.topics[0]
-        if created.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:  # by another monitor
+        if created.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another monitor has created it
             refuse(created.error_code, created.error_message or f"creating the topic {self.name}")
             self.created += 1
             log.info("created the canary's topic", topic=self.name, partitions=len(assignments))
@@ -145,7 +146,7 @@ class CanaryTopic:
         refuse(response.error_code, f"electing leaders of {self.name}")
         for result in response.replica_election_results:
             for each in result.partition_result:
-                if each.error_code != ErrorCode.ELECTION_NOT_NEEDED:  # the controller was quicker
+                if each.error_code != ErrorCode.ELECTION_NOT_NEEDED:  # the controller has elected it already
                     refuse(each.error_code, each.error_message or f"electing leaders of {self.name}")
 
 

@@ -1,4 +1,4 @@
-"""Values of the last minute or so: exact, since a canary has few."""
+"""Values of the last minute or so. They are exact, since a canary has few."""
 
 from collections import deque
 
@@ -25,7 +25,7 @@ class RecentValues:
 
 
 class Outcomes:
-    """What succeeded and what failed in the window, each with a weight."""
+    """The weights of successes and failures in the window."""
 
     def __init__(self, window_ms: int) -> None:
         self._succeeded = RecentValues(window_ms)
@@ -42,5 +42,5 @@ class Outcomes:
 
 
 def availability(succeeded: float, failed: float) -> float | None:
-    """The part that succeeded; None if nothing was tried."""
+    """The fraction that succeeded; None if nothing was attempted."""
     return succeeded / (succeeded + failed) if succeeded or failed else None

@@ -3,9 +3,9 @@ fix them.
 
 | package | |
 |---|---|
-| `doctor` | `Doctor`: looks, and `findings` |
-| `observing` | administrative calls, metrics pages and TLS handshakes make an `Observation` |
-| `checks` | one function for each check: pure, from several observations to faults |
+| `doctor` | `Doctor`: makes looks; `findings` evaluates them |
+| `observing` | makes an `Observation` from administrative calls, metrics pages and TLS handshakes |
+| `checks` | one function per check: pure, from several observations to faults |
 | `check` | how a check is declared, with its documentation |
 | `plans` | reassignments that add replicas or spread them |
 """

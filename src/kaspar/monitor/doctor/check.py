@@ -1,4 +1,4 @@
-"""How a check is declared: its code and documentation in one place, next to the function that decides."""
+"""The declaration of a check: its code and documentation in one place, next to the function that decides."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from kaspar.monitor.doctor.finding import Fault, Finding, Severity
 from kaspar.monitor.doctor.looks import Looks
 
 MOST_FAULTS: Final = 10
-"""Of one check in a report: a cluster with a thousand lagging groups still gives a short report."""
+"""The maximum number of faults of one check in a report, which stays short even with a thousand lagging groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Check:
 def check(
     code: str, severity: Severity, *, title: str, why: str, remedy: str
 ) -> Callable[[Callable[[Looks], Iterable[Fault]]], Check]:
-    """Turn a function that yields faults into a check."""
+    """A decorator that makes a check from a function that yields faults."""
 
     def declare(function: Callable[[Looks], Iterable[Fault]]) -> Check:
         return Check(code, severity, title, why, remedy, function)

@@ -4,8 +4,8 @@
     observations = [doctor.look(admin)]      # and again, some seconds later
     findings(observations)
 
-What changes rarely and costs most (settings of all topics, transactions of all partitions, certificates) is read
-only every few minutes, and carried over from one observation to the next in between.
+The parts that rarely change and are expensive to read (settings of all topics, transactions of all partitions,
+certificates) are read only every few minutes, and copied to the observations in between.
 """
 
 import time
@@ -34,13 +34,13 @@ from kaspar.monitor.doctor.observing.parts import Parts, bounded
 from kaspar.monitor.doctor.observing.slow_changing import look_at_slow_changing
 
 TIMEOUT_S: Final = 5.0
-"""For one call, whatever the timeout of the session: a broker that hangs is a finding, not a reason to wait."""
+"""The timeout of one call, even if that of the session is longer: a broker that hangs is a finding."""
 SLOW_CHANGING_MS: Final = 300_000
 _WORST_FIRST: Final = {Severity.PROBLEM: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
 def findings(observations: Sequence[Observation]) -> tuple[Finding, ...]:
-    """The findings of all checks for one or several observations of a cluster, the worst first."""
+    """The findings of all checks for one or more observations of a cluster, worst first."""
     if not observations:
         return ()
     looks = Looks(tuple(observations))
@@ -58,7 +58,7 @@ class Doctor:
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """`pages` are the metrics pages of brokers, as far as they are known."""
+        """`pages` are the addresses of those brokers' metrics pages that are known."""
         self._access = access
         self._pages = pages or {}
         self._now_ms = now_ms
@@ -66,8 +66,8 @@ class Doctor:
         self._topics: Mapping[str, TopicDescription] = {}
 
     def look(self, admin: Admin, *, everything: bool = False) -> Observation:
-        """With `everything`, rereads the slow-changing parts too. Raises KasparError or OSError if the cluster itself
-        cannot be described."""
+        """Make an observation. `everything` rereads the slow-changing parts too. Raises KasparError or OSError if the
+        cluster itself cannot be described."""
         if everything:
             self._slow_changing = None
         cluster = describe_with_fenced(admin)
@@ -121,7 +121,7 @@ class Doctor:
         live: Sequence[int],
         parts: Parts,
     ) -> Observation:
-        """The slow-changing parts, as last read."""
+        """The slow-changing parts, which are reread if they are too old."""
         now_ms = self._now_ms()
         if self._slow_changing is None or now_ms - self._slow_changing.at_ms >= SLOW_CHANGING_MS:
             self._slow_changing = look_at_slow_changing(
@@ -131,5 +131,5 @@ class Doctor:
 
 
 def _sharing(new: Mapping[str, TopicDescription], old: Mapping[str, TopicDescription]) -> dict[str, TopicDescription]:
-    """With the earlier values where they are equal: observations that are kept cost little in a cluster at rest."""
+    """Reuses the previous objects of topics that are equal, so that observations of an idle cluster share memory."""
     return {name: known if (known := old.get(name)) == topic else topic for name, topic in new.items()}

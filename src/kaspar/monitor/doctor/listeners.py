@@ -1,4 +1,4 @@
-"""The listeners of a broker, as its settings have them."""
+"""The listeners of a broker, according to its settings."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Listener:
             return True
         try:
             return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:  # a name, or all addresses
+        except ValueError:  # a host name, or empty
             return False
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Listener:
 
 
 def listeners_of(settings: Settings, name: str = "listeners") -> list[Listener]:
-    """Of `listeners`, or of `advertised.listeners`. What is not of the form NAME://HOST:PORT is left out."""
+    """The listeners in the setting `name`. Entries that are not of the form NAME://HOST:PORT are skipped."""
     protocols = dict(
         entry.split(":", 1) for entry in settings.get("listener.security.protocol.map", "").split(",") if ":" in entry
     )

@@ -1,4 +1,4 @@
-"""Several observations of one cluster, in order of time, for checks that compare them."""
+"""Several observations of one cluster in chronological order, for checks that compare them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from kaspar.monitor.views import Commit
 @dataclass(frozen=True, slots=True)
 class Looks:
     observations: tuple[Observation, ...]
-    """At least one, in the order of time."""
+    """At least one, in chronological order."""
 
     @property
     def first(self) -> Observation:
@@ -35,8 +35,7 @@ class Looks:
         return all(holds(each) for each in self.observations)
 
     def commits(self, group_id: str, partition: TopicPartition) -> list[Commit]:
-        """What the group had committed at each observation, with its lag then, in the form of the rules of
-        kaspar.monitor.lag."""
+        """The committed offset and the lag at each observation, as the rules of kaspar.monitor.lag expect them."""
         found = []
         for earlier, each in zip((None, *self.observations), self.observations, strict=False):
             commit = _commit(each, group_id, partition)

@@ -1,6 +1,6 @@
-"""An observation of a cluster: plain values, which the checks read and compare.
+"""An observation of a cluster: plain values, which checks read and compare.
 
-A part that could not be read is empty, and `missing` says why; no check takes an empty part for a fault.
+A part that could not be read is empty, and `missing` says why. No check reports a fault because a part is empty.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ class LogDirSeen:
     usable_bytes: int | None
     """Both are of the volume; None if the broker does not report them (before Kafka 3.3)."""
     sizes: Mapping[TopicPartition, int]
-    """Of the replicas in it."""
+    """The sizes of the replicas in the directory."""
 
     @property
     def size(self) -> int:
@@ -57,7 +57,7 @@ class GroupSeen:
     members: int | None = None
     """None if the group was not described."""
     idle_members: int = 0
-    """Those without a partition."""
+    """Members without a partition."""
 
     @property
     def has_members(self) -> bool:
@@ -69,7 +69,7 @@ class LogEnds(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     old_until: int | None = None
-    """Records before this offset have used up most of their topic's retention.ms; None if that was not looked up."""
+    """Records before this offset have used up most of their topic's retention.ms; None if this was not looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ class HangingTransactionSeen:
 
 @dataclass(frozen=True, slots=True)
 class FeaturesSeen:
-    """Of one broker."""
+    """The features of one broker."""
 
     supported: Mapping[str, int]
     """The highest level of each feature."""
     finalized: Mapping[str, int]
     apis: frozenset[tuple[int, int]]
-    """Each API's key with its last version."""
+    """Each API key with its highest version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +116,27 @@ class PageSeen:
         return self.families.get(family, ())
 
     def value(self, family: str) -> float | None:
-        """Of a family with one sample without labels."""
+        """The value of the sample without labels; None if there is none."""
         return next((each.value for each in self.samples(family) if not each.labels), None)
 
 
 class ClockSeen(NamedTuple):
-    """A broker's clock against the one of the machine that looks."""
+    """The difference between a broker's clock and that of the observing machine."""
 
     ahead_ms: int
     uncertainty_ms: int
-    """By the resolution of what the broker reports, and the time that the request took."""
+    """The uncertainty due to the resolution of the broker's timestamp and the duration of the request."""
     source: str
 
 
 Settings = Mapping[str, str]
-"""The values of settings by their names; sensitive ones are left out."""
+"""The values of settings by name, without sensitive ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     at_ms: int
-    """By the clock of the machine that looks."""
+    """The time on the clock of the observing machine."""
     access: Access = field(default_factory=Access)
     controller_id: int = -1
     brokers: Mapping[int, BrokerSeen] = field(default_factory=dict)
@@ -145,14 +145,14 @@ class Observation:
     log_dirs: Mapping[int, tuple[LogDirSeen, ...]] = field(default_factory=dict)
     groups: Mapping[str, GroupSeen] = field(default_factory=dict)
     ends: Mapping[TopicPartition, LogEnds] = field(default_factory=dict)
-    """Of the partitions that groups have committed offsets of."""
+    """For partitions with committed offsets."""
     transactions: tuple[OpenTransactionSeen, ...] = ()
-    """Those that have been open for long."""
+    """Transactions that have been open for a long time."""
     hanging: tuple[HangingTransactionSeen, ...] = ()
     broker_settings: Mapping[int, Settings] = field(default_factory=dict)
     topic_settings: Mapping[str, Settings] = field(default_factory=dict)
     newest_timestamps: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The largest timestamp of a record, of one partition of each of the largest topics."""
+    """The largest record timestamp in one partition of each of the largest topics."""
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     features: Mapping[int, FeaturesSeen] = field(default_factory=dict)
     certificates: tuple[CertificateSeen, ...] = ()
@@ -173,10 +173,10 @@ class Observation:
         return self.topic_settings.get(topic, {}).get(name)
 
     def number(self, topic: str, name: str) -> int | None:
-        """A setting of a topic that is a number; None if it is not known."""
+        """The value of a numeric topic setting; None if it is unknown."""
         value = self.topic_setting(topic, name)
         return None if value is None or not value.lstrip("-").isdigit() else int(value)
 
     def broker_setting(self, name: str) -> str | None:
-        """Of the first broker that reports it."""
+        """The value at the first broker that reports it."""
         return next((each[name] for each in self.broker_settings.values() if name in each), None)

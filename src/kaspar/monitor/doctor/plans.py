@@ -1,6 +1,6 @@
-"""Reassignments that fix findings, in the format of kafka-reassign-partitions.
+"""Reassignments that fix findings, in the format of kafka-reassign-partitions. Pure.
 
-Pure. Each moves as little as it can: existing replicas stay where they are unless their broker has too many.
+A plan moves as little as possible: existing replicas stay where they are unless their broker has too many.
 """
 
 import json
@@ -17,8 +17,8 @@ Replicas = Mapping[TopicPartition, tuple[int, ...]]
 
 
 def add_replicas(observation: Observation) -> Replicas:
-    """Give partitions with one replica as many as other topics should have: three, or as many as there are brokers.
-    New ones go to the brokers with the fewest."""
+    """Add replicas to partitions with a single one: up to three, or the number of brokers. New replicas go to the
+    brokers with the fewest."""
     brokers = sorted(observation.live_brokers)
     wanted = min(WANTED_REPLICAS, len(brokers))
     counts = Counter(broker_id for _, each in observation.partitions() for broker_id in each.replicas)
@@ -37,7 +37,7 @@ def add_replicas(observation: Observation) -> Replicas:
 
 
 def spread(observation: Observation) -> Replicas:
-    """Move replicas from brokers with more than their share to those with fewer, then put preferred leaders on the
+    """Move replicas from brokers with more than their share to those with fewer, then move preferred leaders to the
     brokers with the fewest."""
     brokers = sorted(observation.live_brokers)
     current = {
@@ -65,7 +65,7 @@ def _spread_replicas(current: Replicas, brokers: Sequence[int]) -> dict[TopicPar
 
 
 def _spread_leaders(current: Replicas, brokers: Sequence[int]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The first replica is the preferred leader."""
+    """Reorders replicas, because the first replica is the preferred leader."""
     leads = Counter(dict.fromkeys(brokers, 0))
     leads.update(replicas[0] for replicas in current.values())
     placed = dict(current)

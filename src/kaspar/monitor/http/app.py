@@ -1,4 +1,4 @@
-"""The application: finds the endpoint of a request."""
+"""The application: routes requests to endpoints."""
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -24,14 +24,14 @@ def make_app(monitor: Monitor) -> App:
 
 
 class _Application:
-    """Bugs of endpoints pass through it: the web server reports them."""
+    """Exceptions of endpoints are not caught: the web server reports them as bugs."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        # With an application, the router raises what it does not find.
+        # With "app" in the scope, the router raises HTTPException if no route matches.
         scope.update(path=path.rstrip("/") or "/", app=self)
         try:
             await self._router(scope, receive, send)

@@ -1,6 +1,6 @@
-"""Burrow's HTTP API, version 3, for the one cluster that is watched: what BurrowUI, burrow_exporter and Telegraf read.
+"""Burrow's HTTP API, version 3, for the watched cluster: what BurrowUI, burrow_exporter and Telegraf read.
 
-Lags are those against the high watermark, as Burrow's; statuses are judged against the last stable offset.
+As in Burrow, lags are relative to the high watermark; but statuses are judged by the last stable offset.
 """
 
 from collections.abc import Awaitable, Callable
@@ -48,18 +48,18 @@ class BurrowApi:
         self._monitor = monitor
         self._cluster = monitor.config.settings.cluster_name
 
-    # --- the service --------------------------------------------------------------------------------------------------
+    # --- Service ------------------------------------------------------------------------------------------------------
 
     async def healthy(self, request: Request) -> Response:
         return PlainTextResponse("GOOD")
 
     async def ready(self, request: Request) -> Response:
-        """Ready when a round has read offsets."""
+        """Ready once a round has read offsets."""
         if self._monitor.lag.has_read:
             return PlainTextResponse("READY")
         return PlainTextResponse("STARTING", 503)
 
-    # --- the cluster --------------------------------------------------------------------------------------------------
+    # --- Cluster ------------------------------------------------------------------------------------------------------
 
     async def clusters(self, request: Request) -> Response:
         return burrow_response(request, "cluster list returned", clusters=[self._cluster])
@@ -93,7 +93,7 @@ class BurrowApi:
         ]
         return burrow_response(request, "consumers of topic returned", consumers=consumers)
 
-    # --- its groups ---------------------------------------------------------------------------------------------------
+    # --- Groups -------------------------------------------------------------------------------------------------------
 
     async def consumers(self, request: Request) -> Response:
         if not self._is_known(request):
@@ -107,11 +107,11 @@ class BurrowApi:
         return burrow_response(request, "consumer detail returned", topics=_topics(group))
 
     async def status(self, request: Request) -> Response:
-        """With the partitions that are not OK."""
+        """The group's status, with the partitions that are not OK."""
         return self._status(request, lambda each: each.status > Status.OK)
 
     async def lag(self, request: Request) -> Response:
-        """With all partitions."""
+        """The group's status, with all partitions."""
         return self._status(request, lambda each: True)
 
     def _status(self, request: Request, is_shown: Callable[[PartitionLag], bool]) -> Response:
@@ -131,7 +131,7 @@ class BurrowApi:
         return burrow_response(request, "consumer status returned", status=status)
 
     async def forget(self, request: Request) -> Response:
-        """Forgets what was seen of a group. In the cluster it stays as it is."""
+        """Remove the data collected about a group. The group itself is not affected."""
         if self._is_known(request):
             await self._monitor.remove_group(request.path_params["group"])
         return burrow_response(request, "consumer group removed")
@@ -147,7 +147,7 @@ _NO_LAG = {"maxlag": None, "totallag": 0}
 
 
 def cluster_module(settings: MonitorSettings) -> dict[str, Any]:
-    """Burrow's settings of a cluster, in seconds. The properties of the client may be secrets, and are left out."""
+    """Burrow's settings of a cluster, in seconds. The client's properties are omitted, because they may be secrets."""
     return {
         "class-name": "kafka",
         "servers": [each.strip() for each in settings.bootstrap_servers.split(",")],
@@ -158,7 +158,7 @@ def cluster_module(settings: MonitorSettings) -> dict[str, Any]:
 
 
 def _topics(group: GroupLag) -> dict[str, list[dict[str, Any]]]:
-    """By their numbers: Burrow has an entry without offsets for a partition that was not committed."""
+    """Partitions by their number: Burrow has an entry without offsets for a partition that has no commits."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for each in group.partitions:
         entries = topics.setdefault(each.topic, [])

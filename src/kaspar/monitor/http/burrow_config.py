@@ -1,4 +1,4 @@
-"""Burrow's /v3/config: its modules, as far as the monitor has the same."""
+"""Burrow's /v3/config: those of its modules that the monitor also has."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from kaspar.monitor.http.burrow import cluster_module
 from kaspar.monitor.http.responses import burrow_refusal, burrow_response
 
 _DEFAULT = "default"
-"""The name of the only module of each kind; that of the cluster has the cluster's name."""
+"""The name of the only module of each kind, except that of the cluster, which has the cluster's name."""
 
 
 def burrow_config_routes(monitor: Monitor) -> list[Route]:

@@ -1,7 +1,7 @@
-"""The monitor's metrics page. Names that begin with `burrow_` are Burrow's; those with `kafka_consumergroup_` and
-`kafka_topic_` are kafka_exporter's, which many dashboards use; what neither has begins with `kaspar_`.
+"""The monitor's metrics page. Names with the prefix `burrow_` are Burrow's. Names with `kafka_consumergroup_` and
+`kafka_topic_` are kafka_exporter's, which many dashboards use. Other names begin with `kaspar_`.
 
-The names of a cluster's own metrics are not repeated here: brokers have pages for these.
+The cluster's own metrics are not repeated here: brokers have pages for them.
 """
 
 import asyncio
@@ -28,25 +28,25 @@ def metrics_routes(monitor: Monitor) -> list[Route]:
         chunks = []
         for chunk in metrics_page(monitor, names):
             chunks.append(chunk)
-            await asyncio.sleep(0)  # a cluster with many groups has a long page, and others are to be served meanwhile
+            await asyncio.sleep(0)  # a cluster with many groups has a long page: let other tasks run
         return Response(b"".join(chunks), headers={"content-type": CONTENT_TYPE})
 
     return [Route("/metrics", metrics, methods=["GET"])]
 
 
 def metrics_page(monitor: Monitor, names: frozenset[str] = frozenset()) -> Iterator[bytes]:
-    """In chunks, with only the families of those names, if any are given."""
+    """The page in chunks. `names` selects families; if empty, all are included."""
     yield from render(select(MONITOR, names), monitor)
     report = monitor.canary
     if report is not None:
         yield from render(select(CANARY, names), report)
 
 
-# --- shapes of families -----------------------------------------------------------------------------------------------
+# --- Constructors of families -----------------------------------------------------------------------------------------
 
 
 def _of_groups(name: str, text: str, value: Callable[[GroupLag], float | None], *, label: str) -> MonitorFamily:
-    """`label` is what the group is called: Burrow's `consumer_group`, with the cluster, or kafka_exporter's."""
+    """`label` is the label of the group's name: Burrow's `consumer_group`, with the cluster, or kafka_exporter's."""
 
     def samples(monitor: Monitor) -> Iterator[Sample]:
         for group in monitor.lag.groups().values():
@@ -70,7 +70,7 @@ def _of_partitions(name: str, text: str, value: Callable[[PartitionLag], float |
 
 
 def _of_topics(name: str, text: str, value: Callable[[PartitionLag], int]) -> MonitorFamily:
-    """The sums over the partitions of a topic, in kafka_exporter's form."""
+    """Sums over the partitions of a topic, with the labels of kafka_exporter."""
 
     def samples(monitor: Monitor) -> Iterator[Sample]:
         for group in monitor.lag.groups().values():
@@ -104,7 +104,7 @@ def _label_names(label: str) -> tuple[str, ...]:
     return ("cluster",) if label == _BURROW else ()
 
 
-# --- samples of the cluster -------------------------------------------------------------------------------------------
+# --- Samples of the cluster -------------------------------------------------------------------------------------------
 
 
 def _ends(*, with_cluster: bool) -> Callable[[Monitor], Iterator[Sample]]:

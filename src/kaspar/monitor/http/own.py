@@ -1,4 +1,4 @@
-"""Kaspar's own API, /v1: what Burrow's API does not cover."""
+"""Kaspar's own API, /v1, for everything that Burrow's API does not cover."""
 
 import asyncio
 from dataclasses import fields, is_dataclass
@@ -15,7 +15,7 @@ from kaspar.monitor.http.responses import JSON, encode
 
 _HOUR_MS = 3_600_000
 _DIGITS = 10
-"""Of the id of a broker."""
+"""The maximum number of digits of a broker id."""
 
 
 def own_routes(monitor: Monitor) -> list[Route]:
@@ -48,7 +48,7 @@ class OwnApi:
         )
 
     async def groups(self, request: Request) -> Response:
-        """Without their partitions."""
+        """All groups, without their partitions."""
         return await _json(
             [
                 {
@@ -105,7 +105,7 @@ class OwnApi:
 
 
 async def _json(content: object) -> Response:
-    """A group may have thousands of partitions, so it is encoded in a thread. Views are never changed."""
+    """Encodes in a thread, because a group may have thousands of partitions. Views are immutable, so this is safe."""
     return Response(await asyncio.to_thread(lambda: encode(_plain(content))), media_type=JSON)
 
 
@@ -118,7 +118,7 @@ def _problem(status: int, message: str) -> Response:
 
 
 def _plain(content: Any) -> Any:
-    """Values as JSON has them: statuses, which are numbers here, by their names."""
+    """The value in JSON types. Statuses, which are numbers internally, become their names."""
     if is_dataclass(content) and not isinstance(content, type):
         return {each.name: _plain(getattr(content, each.name)) for each in fields(content)}
     if isinstance(content, TopicPartition):

@@ -1,7 +1,8 @@
-"""Who may see what the monitor sees, where callers are known to the brokers: those who may describe the cluster.
+"""Permission to read the monitor's pages, if callers have an identity at the brokers: it requires DESCRIBE on the
+cluster.
 
-The monitor looks with its own rights. What it has seen names all topics and groups, so its pages are not for callers
-whom the brokers' ACLs would show only some of them. The console shows such callers their part.
+The monitor uses its own permissions, and its pages name all topics and groups. So they are not for callers that may see
+only some of them according to the brokers' ACLs. The console shows such callers their part.
 """
 
 from typing import Final
@@ -19,14 +20,14 @@ from kaspar.web.errors import send_error
 from kaspar.web.identity import caller_of
 
 REMEMBERED_S: Final = 10.0
-"""For how long a caller who was permitted is not asked about again: dashboards ask often."""
+"""How long a permitted caller is not checked again, because dashboards send many requests."""
 _CALLERS: Final = 1000
 _FOR_PROBES: Final = frozenset({"/burrow/admin", "/burrow/admin/ready"})
 _FORBIDDEN: Final = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.SASL_AUTHENTICATION_FAILED})
 
 
 class Permission:
-    """An ASGI application in front of the monitor's own."""
+    """An ASGI application that wraps the monitor's own."""
 
     def __init__(self, app: App, sessions: AdminSessions, clock: Clock) -> None:
         self._app = app
@@ -37,7 +38,7 @@ class Permission:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = caller_of(scope)
-        # Nobody is anonymous but on paths that need no authentication by the settings.
+        # Callers are anonymous only on paths that are configured to need no authentication.
         if not caller.is_anonymous and scope["path"].rstrip("/") not in _FOR_PROBES:
             try:
                 await self._require(identity_of(caller, propagate=True))

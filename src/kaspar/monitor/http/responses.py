@@ -1,4 +1,4 @@
-"""Responses in Burrow's form: `error`, `message`, the content, and which URL of which host was asked for."""
+"""Responses in Burrow's form: `error`, `message`, the content, and the URL and host of the request."""
 
 import socket
 from typing import Any, Final
@@ -25,7 +25,7 @@ def burrow_refusal(request: Request, status: int, message: str) -> Response:
 
 
 def burrow_error(status: int, message: str) -> ErrorBody:
-    """For errors outside of the application."""
+    """The response to errors that occur outside of the application."""
     return ErrorBody(JSON, encode({"error": True, "message": message, "result": {}}))
 
 

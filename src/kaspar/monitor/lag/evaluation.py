@@ -1,7 +1,7 @@
-"""Evaluates groups from what rounds have read. Owns the windows between rounds; a round is applied by one thread.
+"""Evaluates groups from what rounds have read. Owns the windows; each round is applied in one thread.
 
-A group whose coordinator did not respond, or with a partition whose leader did not, keeps what it had, marked as stale.
-Groups that no longer exist, and partitions of deleted topics, are forgotten at once.
+If a group's coordinator, or the leader of one of its partitions, did not respond, the last known values are kept and
+marked as stale. Groups that no longer exist, and partitions of deleted topics, are removed at once.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,11 +19,11 @@ from kaspar.monitor.views import GroupLag, PartitionLag
 
 @dataclass(frozen=True, slots=True)
 class RecordTimes:
-    """When records were written, by the broker's own index."""
+    """When records were written, according to the broker's index."""
 
     written_at_ms: Mapping[RecordAt, int]
     nothing_left: frozenset[RecordAt] = frozenset()
-    """Where only markers of transactions follow, which no consumer is shown."""
+    """Positions followed only by transaction markers, which consumers never see."""
 
 
 UNKNOWN_TIMES = RecordTimes({})
@@ -52,19 +52,19 @@ class Evaluator:
         return self._ends
 
     def add_members(self, members: Mapping[str, Members]) -> None:
-        """They are read less often than offsets."""
+        """Add members, which are read less often than offsets."""
         self._members.update(members)
 
     def forget_members(self) -> None:
         self._members.clear()
 
     def remove(self, group: str) -> bool:
-        """Forget it. If it still exists, it starts over with the next round."""
+        """Remove a group. If it still exists, it starts over with the next round. Returns whether it was known."""
         self._windows.pop(group, None)
         return self._groups.pop(group, None) is not None
 
     def observe(self, read: OffsetsRead) -> list[RecordAt]:
-        """Remember a round. Returns where groups have records to read, for `evaluate` to know since when."""
+        """Apply a round. Returns the positions at which groups have records to read, whose times `evaluate` needs."""
         now_ms = read.at_ms
         for where in read.gone:
             self._ends.pop(where, None)
@@ -90,7 +90,7 @@ class Evaluator:
         return list(late)
 
     def evaluate(self, read: OffsetsRead, times: RecordTimes = UNKNOWN_TIMES) -> dict[str, GroupLag]:
-        """All groups, those of earlier rounds that could not be read in this one too."""
+        """The lag of all groups, including those that could not be read in this round."""
         for group, known in self._groups.items():
             if group not in read.commits and not known.is_stale:
                 self._groups[group] = replace(known, is_stale=True)
@@ -168,7 +168,7 @@ class Evaluator:
         )
 
     def _is_still_idle(self, group: str, before: PartitionLag) -> bool:
-        """Whether there was nothing to read, and nothing has changed. Most partitions of a large cluster are so."""
+        """Whether there still is nothing to read and nothing has changed, as for most partitions of a large cluster."""
         ends = self._ends[before.where].latest
         return (
             before.lag == 0
@@ -178,8 +178,8 @@ class Evaluator:
         )
 
     def _is_owned(self, group: str, where: TopicPartition, listing: GroupListing) -> bool:
-        """Whether a live member reads it. Members are read less often than states: until they are known, any member
-        may."""
+        """Whether a live member reads the partition. Members are read less often than states; until they are known, any
+        member may read it."""
         if listing.state in WITHOUT_MEMBERS:
             return False
         return group not in self._members or where in self._members[group].owners
@@ -201,7 +201,7 @@ class Evaluator:
                 del self._groups[group]
             for group in self._members.keys() - read.groups.keys():
                 del self._members[group]
-            if not read.problems:  # nothing that is missing is only away
+            if not read.problems:  # then a missing partition is not just unavailable
                 for where in self._ends.keys() - read.ends.keys():
                     del self._ends[where]
 

@@ -1,4 +1,4 @@
-"""The lag of all groups as of the last round, and its history. Read from the event loop."""
+"""The lag of all groups as of the last round, and its history. Must be read from the event loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,18 +26,18 @@ class LatestLag:
         return self._has_read
 
     def groups(self) -> Mapping[str, GroupLag]:
-        """By name, sorted."""
+        """All groups, sorted by name."""
         return self._groups
 
     def group(self, name: str) -> GroupLag | None:
         return self._groups.get(name)
 
     def ends(self) -> Mapping[TopicPartition, Ends]:
-        """Of the partitions that groups have committed and, in a cluster that is not large, of all."""
+        """The ends of all partitions; in a large cluster, of those with committed offsets."""
         return self._ends
 
     def topics(self) -> dict[str, list[int | None]]:
-        """The high watermarks of each topic's partitions, in the order of their numbers."""
+        """The high watermarks of each topic's partitions, by partition number."""
         topics: dict[str, list[int | None]] = {}
         for where, ends in self._ends.items():
             offsets = topics.setdefault(where.topic, [])
@@ -46,14 +46,14 @@ class LatestLag:
         return dict(sorted(topics.items()))
 
     def history(self, name: str, since_ms: int) -> Sequence[LagPoint]:
-        """Oldest first: the further back, the fewer."""
+        """The history of a group, oldest first. Older points are sparser."""
         series = self._history.get(name)
         if series is None:
             return ()
         return [LagPoint(at_ms, int(lag or 0), seconds) for at_ms, (lag, seconds) in series.since(since_ms)]
 
     def publish(self, groups: Mapping[str, GroupLag], ends: Mapping[TopicPartition, Ends], report: RoundReport) -> None:
-        """The result of a round."""
+        """Publish the result of a round."""
         self._groups, self._ends, self.last_round = groups, ends, report
         self._has_read = True
         for name in self._history.keys() - groups.keys():
@@ -64,12 +64,12 @@ class LatestLag:
                 series.append(report.at_ms, group.total_lag, group.max_lag_seconds)
 
     def failed(self, report: RoundReport) -> None:
-        """A round that read nothing: what was known stays, and is stale."""
+        """Report a round that could not read anything: known values are kept, and marked as stale."""
         self.last_round = report
         self._groups = {name: replace(group, is_stale=True) for name, group in self._groups.items()}
 
     def remove(self, name: str) -> bool:
-        """Whether there was such a group."""
+        """Remove a group. Returns whether it was known."""
         self._history.pop(name, None)
         was_known = name in self._groups
         self._groups = {other: group for other, group in self._groups.items() if other != name}

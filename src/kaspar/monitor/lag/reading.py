@@ -1,8 +1,8 @@
-"""What one round reads from the brokers, each with as few requests as Kafka allows: one ListGroups per broker, one
-OffsetFetch per coordinator for all of its groups, and two ListOffsets per leader: high watermarks, and last stable
-offsets of what groups have not read to the end.
+"""What one round reads from the brokers, with as few requests as Kafka allows: one ListGroups per broker, one
+OffsetFetch per coordinator for all of its groups, and two ListOffsets per leader, for high watermarks and for the last
+stable offsets of partitions that groups have not read to the end.
 
-What cannot be read is reported, and does not keep the rest from being read.
+Failures of single requests are reported, and the rest is still read.
 """
 
 import re
@@ -25,7 +25,7 @@ from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Of one group."""
+    """The members of one group."""
 
     count: int
     owners: Mapping[TopicPartition, Owner]
@@ -36,7 +36,7 @@ NO_MEMBERS = Members(0, {})
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """Which groups are evaluated, by regular expressions that match somewhere in the name."""
+    """Selects the groups to evaluate, with regular expressions that match anywhere in the name."""
 
     allowed: str = ""
     denied: str = ""
@@ -49,25 +49,25 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsRead:
-    """One round."""
+    """The offsets that one round has read."""
 
     at_ms: int
     groups: Mapping[str, GroupListing]
     lists_all_groups: bool
-    """Whether every broker has listed its groups, so that a group that is missing does not exist."""
+    """Whether every broker has listed its groups, so that groups missing from the lists do not exist."""
     commits: Mapping[str, GroupOffsets]
-    """Of the groups whose coordinator has responded."""
+    """The commits of groups whose coordinator has responded."""
     ends: Mapping[TopicPartition, Ends]
     gone: frozenset[TopicPartition] = frozenset()
-    """Partitions that do not exist any more."""
+    """Partitions that no longer exist."""
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_offsets(
     admin: Admin, accepts: GroupFilter, *, also: Collection[TopicPartition] = (), now_ms: int
 ) -> OffsetsRead:
-    """`also` are partitions whose ends are wanted though no group may have committed them. Raises Refused and OSError
-    if no broker responds."""
+    """`also` are partitions whose ends are read even if they have no commits. Raises Refused, and OSError if no broker
+    responds."""
     problems: dict[str, str] = {}
     listed, lists_all = _list_groups(admin, problems)
     groups = {name: each for name, each in listed.items() if accepts.accepts(name) and _has_offsets(each)}
@@ -81,7 +81,7 @@ def _has_offsets(group: GroupListing) -> bool:
 
 
 def _list_groups(admin: Admin, problems: dict[str, str]) -> tuple[dict[str, GroupListing], bool]:
-    """Asks each broker once: those that do not respond are asked again in the next round."""
+    """Sends one request to each broker; brokers that do not respond are retried in the next round."""
     found: dict[str, GroupListing] = {}
     lists_all = True
     for broker_id in broker_ids(admin, "findAllBrokers"):
@@ -104,7 +104,7 @@ def _list_groups(admin: Admin, problems: dict[str, str]) -> tuple[dict[str, Grou
 
 
 def _group_type(name: str) -> GroupType:
-    """Brokers before Kafka 3.8 return none."""
+    """Brokers before Kafka 3.8 do not return the type."""
     return next((each for each in GroupType if each.lower() == name.lower()), GroupType.UNKNOWN)
 
 
@@ -119,7 +119,7 @@ def _commits(admin: Admin, groups: Collection[str], problems: dict[str, str]) ->
 
 
 def _last_read(commits: Mapping[str, GroupOffsets]) -> dict[TopicPartition, int]:
-    """The smallest offset that a group has committed for each partition."""
+    """The smallest committed offset of each partition."""
     smallest: dict[TopicPartition, int] = {}
     for offsets in commits.values():
         for where, commit in offsets.items():
@@ -131,7 +131,7 @@ def _last_read(commits: Mapping[str, GroupOffsets]) -> dict[TopicPartition, int]
 def _ends(
     admin: Admin, committed: Mapping[TopicPartition, int], also: Collection[TopicPartition], problems: dict[str, str]
 ) -> tuple[dict[TopicPartition, Ends], frozenset[TopicPartition]]:
-    """Last stable offsets are read where a group has something left to read: elsewhere they make no difference."""
+    """Last stable offsets are read only where a group has records to read, since elsewhere they make no difference."""
     high = _latest(admin, committed.keys() | set(also), READ_UNCOMMITTED)
     stable = _latest(
         admin,
@@ -166,7 +166,7 @@ def _latest(
 
 
 def read_members(admin: Admin, groups: Collection[str]) -> dict[str, Members]:
-    """Who reads what, of the groups that could be described."""
+    """The members and assignments of those groups that could be described."""
     members: dict[str, Members] = {}
     for group, described in describe_consumer_groups(admin, groups).items():
         if not isinstance(described, Refused):

@@ -1,4 +1,4 @@
-"""Rounds: read offsets, evaluate groups, publish. One round at a time, in one thread beside the event loop."""
+"""Rounds: read offsets, evaluate groups, publish. One round at a time, in a separate thread."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class LagRounds:
         )
 
     async def run(self, also: Collection[TopicPartition] = ()) -> bool:
-        """Whether brokers have responded. `also` are partitions whose ends are read besides those of groups."""
+        """Run a round. Returns whether brokers have responded. `also` are more partitions whose ends are read."""
         try:
             result = await self._admin.call(lambda admin: self._round(admin, also))
         except (KasparError, OSError) as problem:
@@ -59,7 +59,7 @@ class LagRounds:
         return True
 
     async def remove(self, group: str) -> bool:
-        """Forget a group; it begins anew if it still exists."""
+        """Remove a group; it starts over if it still exists."""
         await self._admin.call(lambda admin: self._evaluator.remove(group))
         return self._latest.remove(group)
 
@@ -79,7 +79,7 @@ class LagRounds:
         )
 
     def _maybe_read_members(self, admin: Admin, read: OffsetsRead) -> None:
-        """Of all groups that have any once in a while, of new ones at once."""
+        """Read the members of all non-empty groups periodically, and of new groups at once."""
         live = [name for name in read.commits if read.groups[name].state not in WITHOUT_MEMBERS]
         if read.at_ms - self._members_at_ms >= self._members_interval_ms:
             self._evaluator.forget_members()

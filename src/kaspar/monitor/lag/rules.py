@@ -1,17 +1,17 @@
 """Burrow's rules (core/internal/evaluator/caching.go): the status of a partition from the commits of a window.
 
-Pure: times are parameters. Some things differ from Burrow, two of them because commits are polled here and not read
-from `__consumer_offsets`, which shows commits of an unchanged offset too:
+Pure: times are parameters. Some rules differ from Burrow's. Two of the differences are because commits are polled here
+and not read from `__consumer_offsets`, which also shows repeated commits of the same offset:
 
-- A commit is seen by its change. A partition without changes for long enough is STOP, if nobody owns it, and STALL if a
-  live member does: that one is there and makes no progress.
-- A window that is not complete spans at least the time of a complete one. Otherwise a partition that was seen once
-  would be stopped at once.
-- A consumer whose last commit was less than a round behind the end is not slow, though its lag may not have decreased:
-  under steady load it always has a few records to read, and about as many in each round.
+- A commit is seen only if it changes. A partition without changes for long enough is STOP if nobody owns it, and STALL
+  if a live member does, since that member makes no progress.
+- An incomplete window spans at least the time of a complete one. Otherwise a partition that was seen once would be STOP
+  at once.
+- A consumer whose last commit was less than a round behind the end is not slow, even if its lag never decreased: under
+  steady load it always has a few records to read, and about as many in each round.
 
-A consumer that waits for the end of a transaction is not late: its lag is that against the last stable offset. One that
-has committed a later offset does not wait, and its lag is that against the high watermark.
+A consumer that waits for the end of a transaction is not late: its lag is relative to the last stable offset. A
+consumer that has committed a higher offset does not wait, so its lag is relative to the high watermark.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,12 +23,12 @@ from kaspar.monitor.views import Commit, Status
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What decides besides the commits."""
+    """The parameters of the rules."""
 
     intervals: int
-    """How many commits make a complete window."""
+    """The number of commits in a complete window."""
     window_ms: int
-    """The time that a complete window spans at least, with a commit in every round."""
+    """The minimum time span of a complete window, with a commit in every round."""
     minimum_complete: float
 
 
@@ -41,12 +41,12 @@ def partition_status(
     now_ms: int,
     thresholds: Thresholds,
 ) -> Status:
-    """`commits` are those of the window, oldest first; `recent_ends` where the group's reads
-    ended in recent rounds."""
+    """`commits` are those of the window, oldest first. `recent_ends` are the readable ends of the log in recent
+    rounds."""
     if unread == 0 or not commits:
         return Status.OK
     complete = completeness(commits, thresholds.intervals)
-    # First, since a partition that had no lag once may have stopped long ago.
+    # This rule is first, since a partition without lag at some point may have stopped long ago.
     if has_stopped(commits, now_ms, 0 if complete == 1 else thresholds.window_ms) and not was_at_end(
         commits[-1].offset, recent_ends
     ):
@@ -72,7 +72,7 @@ def had_no_lag(commits: Sequence[Commit]) -> bool:
 
 
 def has_rewound(commits: Sequence[Commit]) -> bool:
-    """Rule 2: an offset that is smaller than the one before."""
+    """Rule 2: an offset is smaller than the previous one."""
     return any(later.offset < earlier.offset for earlier, later in pairwise(commits))
 
 
@@ -83,7 +83,7 @@ def has_stopped(commits: Sequence[Commit], now_ms: int, shortest_span_ms: int) -
 
 
 def has_stalled(commits: Sequence[Commit]) -> bool:
-    """Rule 4: commits of the same offset, with lag."""
+    """Rule 4: all commits have the same offset, with lag."""
     return all(later.offset == earlier.offset for earlier, later in pairwise(commits))
 
 
@@ -93,11 +93,11 @@ def lag_never_decreased(commits: Sequence[Commit]) -> bool:
 
 
 def was_at_end(offset: int, recent_ends: Iterable[int]) -> bool:
-    """Whether the last commit was the end of the log in one of the recent rounds, so that what is there to read has
-    only just arrived."""
+    """Whether the last commit was at the end of the log in a recent round, so that unread records have only just
+    arrived."""
     return any(end <= offset for end in recent_ends)
 
 
 def group_status(partitions: Iterable[Status]) -> Status:
-    """The worst; ERR stands for everything worse than WARN."""
+    """The worst status of the partitions. Everything worse than WARN is ERR."""
     return min(max(partitions, default=Status.OK), Status.ERR)

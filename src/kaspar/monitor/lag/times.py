@@ -1,4 +1,4 @@
-"""When the next records of groups were written, by the brokers' indexes; only Kaspar brokers support this."""
+"""When the next records of groups were written, according to the brokers' indexes. Only Kaspar brokers support this."""
 
 from collections.abc import Collection
 from typing import Final
@@ -16,8 +16,8 @@ _LONGEST_PAUSE_S: Final = 3_600.0
 
 
 class IndexTimes:
-    """A broker that does not know the request closes the connection, as one does that is stopping: it is asked again
-    after a minute, then after two, and so on."""
+    """A broker that does not know the request closes the connection, as does one that is stopping. So the request is
+    retried after a minute, then after two, and so on."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class IndexTimes:
             self._ask_from = self._clock.monotonic() + self._pause_s
             self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
             return UNKNOWN_TIMES
-        except (Refused, OSError):  # a leader has moved or is gone: the next round asks again
+        except (Refused, OSError):  # a leader has moved or is unavailable: the next round retries
             return UNKNOWN_TIMES
         self._pause_s = _FIRST_PAUSE_S
         return RecordTimes(

@@ -1,4 +1,4 @@
-"""What is remembered between rounds: the last commits of a group's partition, and the last ends of a log.
+"""The data kept between rounds: the last commits of each group and partition, and the last ends of each log.
 
 There may be tens of thousands of both, so they are kept small.
 """
@@ -16,7 +16,7 @@ _MAX_TIMES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Of a log, in one round."""
+    """The ends of a log in one round."""
 
     high_watermark: int
     last_stable_offset: int
@@ -25,11 +25,11 @@ class Ends:
 @dataclass(frozen=True, slots=True)
 class WindowSize:
     intervals: int
-    """How many commits are kept."""
+    """The number of commits that are kept."""
     min_distance_ms: int
-    """A commit that follows the one before sooner replaces it."""
+    """A commit replaces the previous one if it follows within this time."""
     longest_gap_ms: int
-    """A window is begun anew when nothing could be read for longer: while brokers are away, nobody can commit."""
+    """A window is restarted after a longer gap between reads: while brokers are down, consumers cannot commit."""
 
 
 class CommitWindow:
@@ -49,7 +49,7 @@ class CommitWindow:
         return self._commits
 
     def observe(self, commit: GroupOffset, ends: "EndWindow", now_ms: int) -> None:
-        """What a round has read. The same commit again changes nothing; one with other metadata is another commit."""
+        """Apply what a round has read. An equal commit changes nothing; other metadata makes a commit different."""
         if now_ms - self._seen_at_ms > self._size.longest_gap_ms:
             self._commits.clear()
         self._seen_at_ms = now_ms
@@ -60,7 +60,7 @@ class CommitWindow:
             self.changed_at_ms = now_ms
         at_ms = now_ms
         if self._commits and now_ms - self._commits[-1].at_ms < self._size.min_distance_ms:
-            # It keeps the time of the one that it replaces: else frequent commits would always replace the last.
+            # It keeps the time of the replaced commit; otherwise frequent commits would always replace the last one.
             at_ms = self._commits.pop().at_ms
         lag, _ = lags(commit.offset, ends.latest)
         self._commits.append(
@@ -71,10 +71,10 @@ class CommitWindow:
 
 
 def lags(offset: int, ends: Ends) -> tuple[int, int]:
-    """Against the high watermark and the last stable offset. A commit may be newer than the ends: that is no lag."""
+    """The lags relative to the high watermark and the last stable offset. A commit newer than the ends has no lag."""
     lag = max(ends.high_watermark - offset, 0)
     if ends.last_stable_offset == ends.high_watermark:
-        return lag, lag  # one number in memory, not two
+        return lag, lag  # the same object, to save memory
     return lag, max(ends.last_stable_offset - offset, 0)
 
 
@@ -86,19 +86,19 @@ class LogEnd(Protocol):
 
 
 def reads_uncommitted(offset: int, ends: LogEnd) -> bool:
-    """Whether a group that has committed this offset has read beyond the last stable offset. Of others it is not known:
-    they are taken for groups that read committed records only."""
+    """Whether a group that has committed this offset has read beyond the last stable offset. If not, the group's
+    isolation level is unknown, and it is assumed to read only committed records."""
     return offset > ends.last_stable_offset
 
 
 def unread(offset: int, ends: LogEnd) -> int:
-    """How many records, at most, the group has still to read."""
+    """The maximum number of records that the group has not read yet."""
     end = ends.high_watermark if reads_uncommitted(offset, ends) else ends.last_stable_offset
     return max(end - offset, 0)
 
 
 class EndWindow:
-    """The ends of one log: of recent rounds, and when earlier ones were seen."""
+    """The ends of one log in recent rounds, and the times at which earlier ends were seen."""
 
     __slots__ = ("_intervals", "_seen_at_ms", "_seen_ends", "latest", "recent_high", "recent_stable")
 
@@ -111,19 +111,19 @@ class EndWindow:
         self._seen_ends = array("q")
 
     def recent(self, offset: int) -> Sequence[int]:
-        """Of recent rounds, where the reads of a group ended that has committed this offset."""
+        """In recent rounds, the ends of what a group with this committed offset can read."""
         return self.recent_high if reads_uncommitted(offset, self.latest) else self.recent_stable
 
     def has_kept_up(self, offset: int) -> bool:
-        """Whether it had reached the end of the round before."""
+        """Whether the offset has reached the end of the previous round."""
         recent = self.recent(offset)
         return len(recent) > 1 and offset >= recent[-2]
 
     def observe(self, ends: Ends, now_ms: int) -> bool:
-        """Whether the log is another than before."""
+        """Apply a round. Returns whether the log has been replaced."""
         has_begun_anew = bool(self._seen_ends) and ends.high_watermark < self._seen_ends[-1]
         if has_begun_anew:
-            # The topic was recreated, or records were lost in an unclean election: earlier times mean nothing now.
+            # The topic was recreated, or records were lost in an unclean election, so earlier times are invalid.
             for seen in (self.recent_high, self.recent_stable, self._seen_at_ms, self._seen_ends):
                 del seen[:]
         self.latest = ends
@@ -132,7 +132,7 @@ class EndWindow:
         if len(self.recent_stable) > self._intervals:
             del self.recent_high[0], self.recent_stable[0]
         if len(self._seen_ends) >= 2 and self._seen_ends[-1] == self._seen_ends[-2] == ends.high_watermark:
-            self._seen_at_ms[-1] = now_ms  # an idle log needs the first and the last time only
+            self._seen_at_ms[-1] = now_ms  # an idle log needs only its first and last time
             return has_begun_anew
         self._seen_at_ms.append(now_ms)
         self._seen_ends.append(ends.high_watermark)
@@ -141,7 +141,7 @@ class EndWindow:
         return has_begun_anew
 
     def written_at_ms(self, offset: int) -> float | None:
-        """About when the record at that offset was written, between two rounds; None if that was before the first."""
+        """The time at which the record was written, interpolated between two rounds; None if before the first round."""
         for position, end in enumerate(self._seen_ends):
             if end > offset:
                 if position == 0:
@@ -152,7 +152,7 @@ class EndWindow:
         return None
 
     def _thin_out(self) -> None:
-        """The older half keeps every second time."""
+        """Remove every second time of the older half."""
         middle = len(self._seen_ends) // 2
         for times in (self._seen_at_ms, self._seen_ends):
             times[:middle] = times[0:middle:2]

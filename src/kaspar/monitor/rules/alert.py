@@ -1,4 +1,4 @@
-"""What an alert is, and the rules file that Prometheus reads."""
+"""The declaration of an alert, and the rules file that Prometheus reads."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ class Severity(Enum):
     CRITICAL = "critical"
     """Clients are affected, or data is in danger: needs attention now."""
     WARNING = "warning"
-    """It will become critical, or shows a mistake: within the day."""
+    """It will become critical, or indicates a mistake: needs attention within the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,18 @@ class Alert:
     name: str
     expression: str
     hold: str
-    """How long it has to hold: Prometheus' `for`."""
+    """How long the condition must hold: Prometheus' `for`."""
     severity: Severity
     summary: str
-    """One line, in which `{{ $labels.instance }}` and `{{ $value }}` are filled in."""
+    """One line with the templates `{{ $labels.instance }}` and `{{ $value }}`."""
     description: str
     """What it means."""
     remedy: str
     """What to do."""
     command: str
-    """The command that shows more, or fixes it."""
+    """A command that shows more, or fixes the problem."""
     is_replayed: bool = False
-    """Its fault takes hours, a whole machine, or a bug: its test replays recorded numbers."""
+    """Whether its test replays recorded numbers, because the fault takes hours, a whole machine, or a bug."""
 
     @property
     def anchor(self) -> str:
@@ -54,15 +54,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Shorter times, for tests."""
+    """Shorter times for tests."""
 
     hold: str = "0s"
     window: str = "10s"
-    """In place of every range."""
+    """Replaces every range in expressions."""
 
 
 def rules_document(groups: Iterable[Group], pace: Pace | None = None) -> Mapping[str, Any]:
-    """The file as plain values."""
+    """The rules file as plain values."""
     return {
         "groups": [{"name": group.name, "rules": [_rule(alert, pace) for alert in group.alerts]} for group in groups]
     }

@@ -1,4 +1,4 @@
-"""All alerts, in the order of the file and of the page."""
+"""All alerts, in the order of the rules file and of the documentation page."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a dashboard is, and the JSON that Grafana reads (Dashboards, New, Import)."""
+"""The declaration of a dashboard, and the JSON that Grafana imports (Dashboards, New, Import)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ _DATA_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 @dataclass(frozen=True, slots=True)
 class Query:
     expression: str
-    """With `$instance`, `$topic` and `$group` for what is chosen at the top, if the dashboard has such a variable."""
+    """May contain `$instance`, `$topic` and `$group`, which stand for the selection at the top if the dashboard has
+    that variable."""
     legend: str = ""
 
 
@@ -22,9 +23,9 @@ class Panel:
     queries: tuple[Query, ...]
     unit: str = "short"
     kind: str = "timeseries"
-    """Or `stat`: one number, with a colour by the threshold."""
+    """`timeseries`, or `stat`: one number, with a colour that depends on the threshold."""
     alarm_above: float | None = None
-    """A stat is red from here on."""
+    """A stat is red above this value."""
     alarm_below: float | None = None
     width: int = 8
 
@@ -45,7 +46,7 @@ class Variable:
 @dataclass(frozen=True, slots=True)
 class Dashboard:
     name: str
-    """Of its file, and in its address."""
+    """The name of its file, which is also part of its URL."""
     title: str
     rows: tuple[Row, ...]
     variables: tuple[Variable, ...] = ()
@@ -77,7 +78,7 @@ def dashboard_document(dashboard: Dashboard) -> Mapping[str, Any]:
 
 
 def _placed(panels: Sequence[Panel], y: int) -> tuple[list[tuple[Panel, Mapping[str, int]]], int]:
-    """Panels from left to right, in as many lines as they need, and the height of all."""
+    """The panels with their positions, from left to right in as many lines as needed, and the total height."""
     placed: list[tuple[Panel, Mapping[str, int]]] = []
     x = used = line = 0
     for panel in panels:

@@ -1,4 +1,4 @@
-"""The dashboards: the cluster at a glance, a broker, topics, groups and their lag, the canary and services."""
+"""The dashboards: cluster overview, broker, topics, groups and their lag, canary, and services."""
 
 from typing import Final
 

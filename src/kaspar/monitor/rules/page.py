@@ -1,4 +1,4 @@
-"""The page about alerts, from their declarations."""
+"""The documentation page of alerts, generated from their declarations."""
 
 from collections.abc import Iterator
 
@@ -67,7 +67,7 @@ def _dashboards() -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Without Prometheus' templates."""
+    """The text without Prometheus' templates."""
     for template, word in (
         ("{{ $labels.instance }}", "INSTANCE"),
         ("{{ $labels.consumer_group }}", "GROUP"),

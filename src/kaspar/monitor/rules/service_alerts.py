@@ -1,4 +1,4 @@
-"""Alerts on the canary, the monitor, and what is probed from outside: HTTP services and certificates."""
+"""Alerts on the canary, the monitor, and probed services: HTTP endpoints and certificates."""
 
 from typing import Final
 

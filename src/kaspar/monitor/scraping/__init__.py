@@ -1,1 +1,1 @@
-"""Rates of a cluster, from the metrics pages of its brokers or, without pages, from the ends of its logs."""
+"""Rates of a cluster, from the metrics pages of its brokers or, without pages, from log end offsets."""

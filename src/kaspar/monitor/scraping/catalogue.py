@@ -1,4 +1,4 @@
-"""Which series are taken from a broker's metrics page, by the names that jmx_exporter's rules give Kafka's metrics."""
+"""The series read from a broker's metrics page, by the names that jmx_exporter's rules give Kafka's metrics."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kaspar.monitor.scraping.exposition import Sample
 
 
 class Joined(Enum):
-    """How the values of brokers become that of the cluster."""
+    """How the values of brokers are combined to that of the cluster."""
 
     SUM = "sum"
     MAX = "max"
@@ -26,12 +26,12 @@ class Joined(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One series: which samples of a family belong to it."""
+    """One series, and the samples of a family that belong to it."""
 
     name: str
     family: str
     labels: Mapping[str, str] | None = None
-    """A sample must have exactly these; None takes all samples of the family, added up."""
+    """A sample must have exactly these labels. None sums all samples of the family."""
     is_counter: bool = False
     joined: Joined = Joined.SUM
 
@@ -66,7 +66,7 @@ MEASURES: Final = (
     Measure("idle_fraction", "kafka_network_socketserver_networkprocessoravgidle_percent", {}, joined=Joined.MIN),
     Measure("memory_bytes", "process_resident_memory_bytes", {}),
 )
-"""Counters become rates: `messages_in` is in records a second, `cpu` in cores."""
+"""Counters become rates: `messages_in` is in records per second, `cpu` in cores."""
 
 FAMILIES: Final = tuple(dict.fromkeys(each.family for each in MEASURES))
 _BY_FAMILY: Final[Mapping[str, tuple[Measure, ...]]] = {
@@ -75,10 +75,10 @@ _BY_FAMILY: Final[Mapping[str, tuple[Measure, ...]]] = {
 
 
 def values_of(samples: Iterable[Sample]) -> dict[str, float]:
-    """The value of each measure that the page has, counters as they are."""
+    """The value of each measure on the page; counters are not converted."""
     values: dict[str, float] = {}
     for sample in samples:
         for measure in _BY_FAMILY.get(sample.name, ()):
-            if measure.accepts(sample) and sample.value == sample.value:  # NaN: nothing was measured
+            if measure.accepts(sample) and sample.value == sample.value:  # NaN means that nothing was measured
                 values[measure.name] = values.get(measure.name, 0.0) + sample.value
     return values

@@ -1,4 +1,4 @@
-"""Rates of counters, which begin at zero again when a broker is restarted."""
+"""Rates of counters, which restart from zero when a broker restarts."""
 
 from typing import Generic, TypeVar
 
@@ -6,14 +6,14 @@ Key = TypeVar("Key")
 
 
 class CounterRates(Generic[Key]):
-    """The growth of each counter in a second, between two readings."""
+    """The growth of each counter per second, between two readings."""
 
     def __init__(self) -> None:
         self._last: dict[Key, tuple[int, float]] = {}
 
     def rate(self, key: Key, value: float, at_ms: int) -> float | None:
-        """None for the first reading, and where no time has passed. After a restart a counter has grown by what it
-        shows."""
+        """None for the first reading, or if no time has passed. A counter that decreased was reset: its value is its
+        growth."""
         before = self._last.get(key)
         if before is not None and at_ms <= before[0]:
             return None

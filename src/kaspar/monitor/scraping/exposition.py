@@ -1,6 +1,6 @@
-"""Reads Prometheus' text format (0.0.4): samples only, since types are known to whoever asks for a family.
+"""Reads Prometheus' text format (0.0.4). Only samples are read, because callers know the types of the families.
 
-Malformed lines are left out: a page is another program's, and the rest of it is still of use.
+Malformed lines are skipped: the page comes from another program, and the rest of it is still useful.
 """
 
 import re
@@ -27,7 +27,7 @@ class Sample:
 
 
 def parse(page: str) -> Iterator[Sample]:
-    for line in page.split("\n"):  # not splitlines(): other separators may stand in labels
+    for line in page.split("\n"):  # not splitlines(): labels may contain other line separators
         if line and line[0] != "#" and (sample := _sample(line)) is not None:
             yield sample
 
@@ -38,7 +38,7 @@ def _sample(line: str) -> Sample | None:
         return None
     labels = _labels(match["labels"] or "")
     try:
-        value = float(match["value"])  # NaN, +Inf and -Inf too
+        value = float(match["value"])  # also accepts NaN, +Inf and -Inf
     except ValueError:
         return None
     return None if labels is None else Sample(match["name"], labels, value)

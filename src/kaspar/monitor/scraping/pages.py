@@ -1,4 +1,4 @@
-"""Reads the metrics pages of brokers, all at once, with only the families that are needed."""
+"""Reads the metrics pages of all brokers concurrently, with only the required families."""
 
 import asyncio
 import ssl
@@ -14,7 +14,7 @@ from kaspar.monitor.settings import MonitorSettings, metrics_pages
 
 _TIMEOUT_S: Final = 2.0
 _MAX_BYTES: Final = 16 << 20
-"""A page that is larger is not one of a broker."""
+"""A larger page is not a broker's."""
 
 
 class MetricsPages:
@@ -23,7 +23,7 @@ class MetricsPages:
     def __init__(self, settings: MonitorSettings) -> None:
         self._urls = metrics_pages(settings.kaspar_metrics_urls)
         self.problems: dict[int, str] = {}
-        """Why the pages of brokers could not be read the last time."""
+        """Why the pages of brokers could not be read at the last attempt."""
         user, password = settings.kaspar_metrics_user, settings.kaspar_metrics_password or ""
         self._client = httpx.AsyncClient(
             timeout=_TIMEOUT_S,
@@ -37,14 +37,14 @@ class MetricsPages:
         return bool(self._urls)
 
     async def read(self) -> Mapping[int, Mapping[str, float]]:
-        """What the pages that could be read have."""
+        """The values of those pages that could be read."""
         pages = await asyncio.gather(*(self._read(url) for url in self._urls.values()))
         results = dict(zip(self._urls, pages, strict=True))
         self.problems = {broker: page for broker, page in results.items() if isinstance(page, str)}
         return {broker: page for broker, page in results.items() if not isinstance(page, str)}
 
     async def _read(self, url: str) -> dict[str, float] | str:
-        """The values, or why there are none."""
+        """The values, or the reason why there are none."""
         try:
             async with self._client.stream("GET", url, params=[("name[]", each) for each in FAMILIES]) as response:
                 response.raise_for_status()

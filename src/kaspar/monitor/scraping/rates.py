@@ -1,4 +1,4 @@
-"""The history of rates and gauges: of each broker, and of the cluster."""
+"""The history of rates and gauges, of each broker and of the cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -14,7 +14,7 @@ _BY_NAME: Final = {each.name: each for each in MEASURES}
 
 
 class Rates:
-    """Names are those of `kaspar.monitor.scraping.catalogue`: `messages_in`, `bytes_in`, `produce_p99_ms` ..."""
+    """Names are those in `kaspar.monitor.scraping.catalogue`: `messages_in`, `bytes_in`, `produce_p99_ms` ..."""
 
     def __init__(self, *, history_ms: int) -> None:
         self._history_ms = history_ms
@@ -24,7 +24,7 @@ class Rates:
 
     @property
     def names(self) -> list[str]:
-        """Those with values."""
+        """The names of series that have values."""
         return sorted({name for name, _ in self._series})
 
     @property
@@ -32,7 +32,7 @@ class Rates:
         return sorted({broker for _, broker in self._series if broker is not None})
 
     def series(self, name: str, since_ms: int, broker: int | None = None) -> Sequence[Point]:
-        """Of the cluster or of one broker, oldest first; empty for a name without values."""
+        """The series of the cluster or of one broker, oldest first; empty if the name has no values."""
         series = self._series.get((name, broker))
         if series is None:
             return ()
@@ -44,7 +44,7 @@ class Rates:
         return None if row is None else row[1][0]
 
     def add_pages(self, pages: Mapping[int, Mapping[str, float]], at_ms: int) -> None:
-        """What was read from brokers' pages at one time. A broker whose page could not be read is missing."""
+        """Add the values read from brokers' pages at one time. Brokers whose page could not be read are missing."""
         now: dict[str, list[float]] = {}
         for broker, values in pages.items():
             for name, value in values.items():
@@ -56,7 +56,8 @@ class Rates:
             self._append(name, None, at_ms, _BY_NAME[name].joined.of(measurements))
 
     def add_ends(self, ends: Mapping[TopicPartition, int], at_ms: int) -> None:
-        """Without pages: the high watermarks of all logs. A log that was deleted or truncated has not grown."""
+        """Without pages, derive a rate from the high watermarks of all logs. Deleted or truncated logs have not
+        grown."""
         before, before_ms = self._ends
         if before is not None and at_ms <= before_ms:
             return
@@ -66,7 +67,7 @@ class Rates:
             self._append("messages_in", None, at_ms, grown / (at_ms - before_ms) * 1000)
 
     def add_gauges(self, gauges: Iterable[tuple[str, float]], at_ms: int) -> None:
-        """Of the cluster, from other sources."""
+        """Add values of the cluster from other sources."""
         for name, value in gauges:
             self._append(name, None, at_ms, value)
 

@@ -1,6 +1,6 @@
-"""The application: what every request passes, in order.
+"""The application: the steps that every request passes, in order.
 
-Route, content types, body, permission, handler; a write that this instance cannot decide is forwarded to the leader.
+Route, content types, body, permission, handler. A write that this instance cannot decide is forwarded to the leader.
 Errors become responses here.
 """
 
@@ -60,10 +60,10 @@ _OPENAPI: Final = ("openapi.json",)
 def make_app(
     service: RegistryService, *, forwarder: Forwarder | None = None, authorizer: Authorizer | None = None
 ) -> Starlette:
-    """Without a forwarder, writes on an instance that is not the leader are refused. Without an authorizer all
+    """Without a forwarder, writes are rejected on an instance that is not the leader. Without an authorizer, all
     requests are allowed."""
     app = Starlette()
-    # Starlette's own routes match decoded paths, in which a slash of a subject is gone.
+    # Starlette's own routes match decoded paths, in which a slash within a subject looks like a separator.
     app.router.redirect_slashes = False
     app.router.default = RegistryApp(service, forwarder, authorizer)
     return app
@@ -89,7 +89,7 @@ class RegistryApp:
             response = _error_response(problem, content_type)
         except ClientDisconnect:
             return
-        except HTTPException as problem:  # a body that is too large, or comes too slowly (kaspar.web.requests)
+        except HTTPException as problem:  # a body that is too large, or arrives too slowly (kaspar.web.requests)
             response = _error_response(RegistryError(problem.status_code, str(problem.detail)), content_type)
         except Exception:
             log.exception("a request failed", method=request.method, path=request.url.path)
@@ -162,15 +162,16 @@ class RegistryApp:
         leader_url = self._service.leadership.leader_url
         is_forwarded = request.headers.get(FORWARD_HEADER, "").lower() == "false"
         if self._forwarder is None or leader_url is None or is_forwarded or self._service.leadership.is_leader:
-            # The client retries, and the follower that took this instance for the leader will know the new one.
+            # The client retries; by then the follower that forwarded the request to this instance will know the new
+            # leader.
             raise unknown_leader(texts.no_leader)
         forwarded = ForwardedRequest(request.method, _raw_target(request), dict(request.headers), call.body)
         try:
             response = await self._forwarder.forward(leader_url, forwarded)
-        except ForwardingFailed:  # the forwarder logs it
+        except ForwardingFailed:  # logged by the forwarder
             raise forwarding_failed(texts.not_forwarded) from None
         try:
-            # The client that has written here reads its write here.
+            # A client that writes through this instance must read its own write from it.
             await self._service.catch_up()
         except (StoreTimeout, StoreFailed) as problem:
             log.warning("a forwarded write was not replayed here in time", leader=leader_url, reason=str(problem))
@@ -178,7 +179,7 @@ class RegistryApp:
 
 
 def _raw_target(request: Request) -> str:
-    """The path and query as the client has sent them."""
+    """The path and query exactly as the client sent them."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     path, query = raw.split(b"?", 1)[0].decode("latin-1"), request.scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
@@ -197,7 +198,7 @@ def _success(result: Any, content_type: str) -> Response:
 
 
 def _portions(items: list[Any]) -> Iterator[bytes]:
-    """A list as JSON. All schemas of a registry are tens of megabytes."""
+    """The list as JSON, in portions, because all schemas of a registry take tens of megabytes."""
     portion = bytearray(b"[")
     for index, item in enumerate(items):
         if index:
@@ -210,7 +211,7 @@ def _portions(items: list[Any]) -> Iterator[bytes]:
 
 
 class _Portions(StreamingResponse):
-    """Sent as the client reads it, while others have their turn."""
+    """Sends portions as the client reads them, and yields to the event loop after each."""
 
     def __init__(self, begun: Iterable[bytes], rest: Iterable[bytes], headers: dict[str, str]) -> None:
         async def content() -> AsyncIterator[bytes]:

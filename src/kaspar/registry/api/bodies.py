@@ -1,4 +1,4 @@
-"""Bodies of requests and responses. Fields of responses that are empty are left out, as Confluent's are."""
+"""Request and response bodies. Empty fields of responses are omitted, as in Confluent's."""
 
 from typing import Annotated, Final, Self
 
@@ -40,7 +40,7 @@ class RegisterRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TagsRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """`rulesToMerge` and `rulesToRemove` change the rules of the version before; `ruleSet` replaces them."""
+    """`rulesToMerge` and `rulesToRemove` change the rules of the previous version; `ruleSet` replaces them."""
 
     new_version: _Int32 | None = None
     tags_to_add: tuple[SchemaTags, ...] | None = None
@@ -52,7 +52,7 @@ class TagsRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConfigRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A field that is missing stays as it is; null resets it."""
+    """A missing field is unchanged; null resets it."""
 
     alias: str | UnsetType | None = UNSET
     normalize: bool | UnsetType | None = UNSET
@@ -83,8 +83,8 @@ class RegisterResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="
 
     @classmethod
     def of(cls, stored: StoredVersion, new: NewSchema) -> "RegisterResponse":
-        """The text is the one that was sent: clients keep the response in their cache, under what they have sent, and
-        one that has sent a serialized descriptor does not expect its source."""
+        """The text is that of the request: clients cache the response under the text that they sent, and a client that
+        sent a serialized descriptor does not expect its source."""
         value = stored.value
         return cls(
             stored.id,
@@ -99,7 +99,7 @@ class RegisterResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="
 
 
 class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A version of a subject. Without `schemaType` it is Avro's."""
+    """A version of a subject. Without `schemaType` the format is Avro."""
 
     subject: str
     version: int
@@ -111,7 +111,7 @@ class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     rule_set: RuleSet | None = None
     schema: str = msgspec.field(default_factory=str)
     schema_tags: list[SchemaTags] | None = None
-    """Only if the request has `findTags`."""
+    """Present only if the request has `findTags`."""
     ts: int = 0
     """When the version was written, in milliseconds."""
     deleted: bool = False
@@ -146,7 +146,7 @@ class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """`subject` and `version` only if the request named a subject."""
+    """`subject` and `version` are present only if the request named a subject."""
 
     subject: str | None = None
     version: int | None = None
@@ -157,7 +157,7 @@ class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     schema_tags: list[SchemaTags] | None = None
-    """Only if the request has `findTags`."""
+    """Present only if the request has `findTags`."""
     max_id: int | None = None
 
     @classmethod
@@ -197,7 +197,7 @@ class ContextId(msgspec.Struct, frozen=True):
 
 
 class CompatibilityResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`messages` only if the request is `verbose`."""
+    """`messages` is present only if the request is `verbose`."""
 
     is_compatible: bool
     messages: list[str] | None = None
@@ -222,7 +222,7 @@ class ConfigResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class ConfigUpdateResponse(ConfigResponse, frozen=True, omit_defaults=True):
-    """The config after the change. The level has another name than in ConfigResponse."""
+    """The config after the change. The compatibility level has another field name than in ConfigResponse."""
 
     compatibility_level: str | None = msgspec.field(default=None, name="compatibility")
 

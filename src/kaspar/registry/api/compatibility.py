@@ -1,4 +1,4 @@
-"""/compatibility: whether a schema could be registered."""
+"""/compatibility: checks whether a schema could be registered."""
 
 from typing import Final
 

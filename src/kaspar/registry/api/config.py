@@ -1,4 +1,4 @@
-"""/config: the compatibility level, and what else applies to new schemas, of the registry, a context or a subject."""
+"""/config: the compatibility level and the other settings for new schemas, of the registry, a context or a subject."""
 
 from typing import Any, Final
 

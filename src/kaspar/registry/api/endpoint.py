@@ -1,4 +1,4 @@
-"""How an endpoint is declared, and what its handler gets."""
+"""The declaration of an endpoint, and the request that its handler gets."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _MAX_INT: Final = 2**31 - 1
 
 
 class Access(Enum):
-    """What a caller needs to be allowed, where permissions are on."""
+    """The permission that a caller needs, if permissions are enabled."""
 
     NOTHING = "no permission"
     READ_SUBJECT = "Read on the subject"
@@ -40,7 +40,7 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteTexts:
-    """What a client reads if a write fails for a reason that is not its own."""
+    """The error messages of a write that fails for a reason other than the request itself."""
 
     timed_out: str
     failed: str
@@ -50,12 +50,12 @@ class WriteTexts:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to an endpoint. Reading a parameter that is malformed raises RegistryError."""
+    """A request to an endpoint. Reading a malformed parameter raises RegistryError."""
 
     service: RegistryService
     path: Mapping[str, str]
     subject: str
-    """The subject that the request is about, and that permission is needed for; empty if the path names none."""
+    """The subject of the request, for which permission is required; empty if the path has none."""
     query: QueryParams
     body: bytes
     user: str | None
@@ -63,7 +63,7 @@ class Call:
 
     @property
     def version(self) -> int:
-        """A number, or LATEST."""
+        """The version number in the path, or LATEST."""
         text = self.path["version"].strip()
         if text.lower() == "latest":
             return LATEST
@@ -107,7 +107,7 @@ class Call:
             raise http_error(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {problem}") from None
 
     def check_references(self, new: NewSchema) -> None:
-        """Only what the caller may read can be referred to: the resolved form of the schema shows it."""
+        """Raises RegistryError if the caller may not read a referenced schema: the resolved form would reveal it."""
         try:
             check_number(new.references)
         except InvalidSchema as problem:
@@ -121,7 +121,7 @@ class Call:
                 raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
 
     async def found_tags(self, stored: StoredVersion) -> list[SchemaTags] | None:
-        """What `findTags` asks for; None if the request has none."""
+        """The tags selected by `findTags`; None if the request does not have this parameter."""
         wanted = {*self.texts("findTags")}
         if not wanted:
             return None
@@ -148,17 +148,17 @@ def _integer(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A body that is already text, such as that of a schema alone."""
+    """A body that is text already, such as a schema without its metadata."""
 
     text: str
 
 
 class NoContent:
-    """An empty response, with the status 204."""
+    """An empty response with status 204."""
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Any]]
-"""Returns what is sent as JSON, or Raw or NoContent."""
+"""Returns an object to send as JSON, or Raw or NoContent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +174,15 @@ class Endpoint:
     body: type[msgspec.Struct] | None = None
     errors: tuple[int, ...] = ()
     writes: WriteTexts | None = None
-    """Set where the request changes something, and so has to be carried out by the leader."""
+    """Set if the request changes something, so that only the leader may handle it."""
     segments: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", tuple(self.path.strip("/").split("/")) if self.path != "/" else ())
 
     def subject_of(self, path: Mapping[str, str], state: State) -> str:
-        """Behind `/subjects` an alias is the subject that it stands for. Config and mode are those of the alias itself
-        (Confluent's AliasFilter)."""
+        """The subject in the path. In paths with `subjects`, an alias is replaced by its target. Config and mode are
+        those of the alias itself (Confluent's AliasFilter)."""
         if "subject" not in path:
             return ""
         subject = normalized(path["subject"])
@@ -197,7 +197,7 @@ class Endpoint:
         return call.authorizer.allows(call.user, operation, subject_resource(call.subject))
 
 
-# Parameters that several endpoints have.
+# Parameters that several endpoints share.
 DELETED: Final = Parameter("deleted", ParameterKind.FLAG, "Include soft-deleted")
 DELETED_ONLY: Final = Parameter("deletedOnly", ParameterKind.FLAG, "Only soft-deleted")
 NORMALIZE: Final = Parameter("normalize", ParameterKind.FLAG, "Normalize the schema first")

@@ -1,4 +1,4 @@
-"""/mode: whether the registry, a context or a subject can be written, and how."""
+"""/mode: whether the registry, a context or a subject is writable, and how."""
 
 from http import HTTPStatus
 from typing import Final
@@ -65,7 +65,8 @@ async def _delete_subject(call: Call) -> ModeResponse:
 
 
 def _is_recursive(call: Call, scope: str | None) -> bool:
-    """What is deleted with it needs permission, too."""
+    """Whether modes of subjects are deleted too. Raises RegistryError unless the caller may write all these
+    subjects."""
     if not call.flag("recursive"):
         return False
     if not all(call.may_write(subject) for subject in subjects_with_mode(call.service.state, scope)):

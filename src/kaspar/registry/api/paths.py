@@ -1,7 +1,7 @@
-"""Paths of requests: their segments, and contexts in front of them.
+"""Request paths: their segments, and the context prefix.
 
-A subject may have any character, so a path is split before it is decoded: `%2F` in a subject is not a separator.
-`/contexts/eu/subjects/orders` is another way to write `/subjects/:.eu:orders` (Confluent's ContextFilter).
+A subject may contain any character, so a path is split before it is decoded: `%2F` in a subject is not a separator.
+`/contexts/eu/subjects/orders` is another form of `/subjects/:.eu:orders` (Confluent's ContextFilter).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ _CONTEXTS: Final = "contexts"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is for."""
+    """The decoded path and query of a request, with the context moved into the subject."""
 
     segments: tuple[str, ...]
     query: QueryParams
 
 
 def segments_of(scope: Mapping[str, Any]) -> tuple[str, ...]:
-    """Decoded. A slash at the end does not count; one in between makes an empty segment, which no route has."""
+    """The decoded segments of the path. A trailing slash is ignored; an empty segment matches no route."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     path = raw.split(b"?", 1)[0].decode("latin-1").removeprefix(quote(scope.get("root_path", "")))
     parts = path.removeprefix("/").removesuffix("/").split("/")
@@ -33,7 +33,7 @@ def segments_of(scope: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def target_of(segments: Sequence[str], query: QueryParams) -> Target:
-    """Raises ValueError for a context that cannot be one."""
+    """Move a leading context into the subject. Raises ValueError if the name of the context is invalid."""
     if len(segments) < 2 or segments[0] != _CONTEXTS:
         return Target(tuple(segments), query)
     context, rest = segments[1], segments[2:]
@@ -44,7 +44,7 @@ def target_of(segments: Sequence[str], query: QueryParams) -> Target:
 
 
 def _in_context(segments: Sequence[str], prefix: str) -> Sequence[str]:
-    """The segment after `subjects`, or after `config` or `mode` at the beginning, is the subject."""
+    """The subject is the segment after `subjects`, or after a leading `config` or `mode`."""
     of_settings = segments[0] in ("config", "mode")
     if of_settings and len(segments) == 1:
         return [segments[0], prefix] if prefix else segments

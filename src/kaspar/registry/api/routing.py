@@ -19,7 +19,7 @@ ALL_ENDPOINTS: Final = (
 
 
 class _Node:
-    """A place in the tree of paths."""
+    """A node in the tree of paths."""
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
@@ -44,7 +44,7 @@ class Router:
             node.endpoints[endpoint.method] = endpoint
 
     def find(self, method: str, segments: Sequence[str]) -> Endpoint:
-        """HEAD is handled as GET. Raises a 404 or a 405."""
+        """HEAD is handled as GET. Raises RegistryError (404 or 405)."""
         node: _Node | None = self._root
         for segment in segments:
             if node is None or not segment:

@@ -1,4 +1,4 @@
-"""/schemas: schemas by id and GUID, and all of them."""
+"""/schemas: schemas by id or GUID, and the list of all schemas."""
 
 import uuid
 from collections.abc import Iterator, Mapping
@@ -121,7 +121,7 @@ async def _versions_by_id(call: Call) -> list[SubjectVersion]:
 
 
 def _with_guid(call: Call) -> Iterator[StoredVersion]:
-    """One version for each context and id that the caller may read."""
+    """The versions that the caller may read with this GUID, one per context and id."""
     try:
         identity = uuid.UUID(call.path["guid"]).bytes
     except ValueError:

@@ -1,4 +1,4 @@
-"""/contexts, the server itself, and `/`."""
+"""/contexts, server metadata, and `/`."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ _CONTEXTS: Final = "Contexts"
 _SERVER: Final = "Server"
 
 API_VERSION: Final = "8.1.0"
-"""The version of Confluent's registry whose API this is: clients choose by it what they can use."""
+"""The version of Confluent's registry with the same API; clients use it to detect features."""
 
 
 async def _contexts(call: Call) -> list[str]:

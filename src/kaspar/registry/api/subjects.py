@@ -152,7 +152,7 @@ async def _referenced_by(call: Call) -> list[int]:
 
 
 async def _change_tags(call: Call) -> RegisterResponse:
-    """Registers the version with other tags as a new one. The leader looks it up: a follower may not have it yet."""
+    """Register the version again with changed tags. The leader looks it up, because a follower may not have it yet."""
     if not call.service.leadership.is_leader:
         raise NotLeader("this instance is not the leader")
     request = call.decoded(TagsRequest)
@@ -165,7 +165,7 @@ async def _change_tags(call: Call) -> RegisterResponse:
         value.schema,
         value.type,
         stored.references,
-        # The registry writes the number of the new version in place of this one.
+        # The registry replaces this number by that of the new version.
         with_confluent_version(value.metadata if request.metadata is None else request.metadata, new_version),
         _changed_rules(call, request),
         new_version,

@@ -1,2 +1,3 @@
-"""What a write changes: from the state and a request to records and a reply. No I/O; only replaying the records changes
-the state. A request that is refused raises RegistryError."""
+"""Pure decisions about writes: a function takes the state and a request, and returns records and a reply. Only
+replaying the records changes the state. A rejected request raises RegistryError.
+"""

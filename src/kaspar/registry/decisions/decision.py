@@ -1,4 +1,4 @@
-"""The outcome of a decision."""
+"""The result of a decision, and checks of the mode."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T]):
     records: tuple[LogRecord, ...]
-    """Written in one transaction; none if nothing changes."""
+    """The records to write in one transaction; empty if nothing changes."""
     reply: T
 
 
@@ -33,6 +33,6 @@ def check_writable(state: State, subject: str | None) -> None:
 
 
 def place_of(subject: str | None) -> str:
-    """The subject in messages, as Java writes it: the registry itself is `null`."""
+    """The subject in error messages as Java writes it: the registry itself is `null`."""
     context = "" if subject is None else qualified(subject).context_prefix
     return f"{'null' if subject is None else subject} in context {context}"

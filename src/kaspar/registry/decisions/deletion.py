@@ -33,7 +33,7 @@ LATEST = -1
 
 
 def version_deletion(state: State, subject: str, version: int, *, permanent: bool, requested: str) -> Decision[int]:
-    """`requested` is the version as the client has written it. The reply is its number."""
+    """Delete a version. `requested` is the version as the client wrote it. The reply is the version number."""
     stored = _version_to_delete(state, subject, version)
     if stored is None:
         raise version_not_found(version) if state.has_subject(subject, deleted=True) else subject_not_found(subject)
@@ -51,9 +51,9 @@ def version_deletion(state: State, subject: str, version: int, *, permanent: boo
 
 
 def subject_deletion(state: State, subject: str, *, permanent: bool) -> Decision[list[int]]:
-    """The reply has the numbers of the versions that are deleted."""
+    """Delete all versions. The reply has the numbers of the deleted versions."""
     versions = state.versions(subject)
-    if not len(versions):  # also for a context (`:.context:`), which is no subject
+    if not len(versions):  # also true for a context (`:.context:`), which is not a subject
         raise subject_not_found(subject)
     if not permanent and not versions.has_live:
         raise subject_soft_deleted(subject)
@@ -70,7 +70,7 @@ def subject_deletion(state: State, subject: str, *, permanent: bool) -> Decision
 
 
 def context_deletion(state: State, context_prefix: str) -> Decision[None]:
-    """Only an empty context can be deleted."""
+    """Delete a context, which must be empty."""
     if state.has_subject(context_prefix, deleted=True):
         raise context_not_empty(context_prefix)
     context = qualified(context_prefix).context
@@ -88,7 +88,7 @@ def _check_unreferenced(state: State, stored: StoredVersion) -> None:
 
 
 def _settings_tombstones(state: State, subject: str) -> tuple[LogRecord, ...]:
-    """The config and mode of a subject go with its last version."""
+    """The tombstones of the subject's config and mode, which are deleted with its last version."""
     records = []
     if state.mode(subject) is not None:
         records.append(mode_record(subject, None))

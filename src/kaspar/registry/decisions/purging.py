@@ -1,7 +1,7 @@
-"""Deleting versions for good.
+"""Permanent deletion of versions.
 
-A tombstone is all that is left of a version, and compaction removes that too. So that the id is not given to another
-schema afterwards, the highest id of a context is recorded when its schema is deleted.
+Only a tombstone is left of a version, and compaction removes that too. So that its id is not reused for another schema,
+the highest id of a context is recorded when the schema with that id is deleted.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def purged(state: State, versions: Sequence[StoredVersion]) -> tuple[LogRecord, 
 
 
 def highest_ids_kept(state: State, removed: Sequence[StoredVersion]) -> tuple[LogRecord, ...]:
-    """Nothing if none of the versions that are removed has the highest id of its context."""
+    """The record of the highest ids; none if no removed version has the highest id of its context."""
     highest = {
         context: stored.id
         for stored in removed

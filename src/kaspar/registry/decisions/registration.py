@@ -1,8 +1,8 @@
-"""Registering a schema: which version and id it gets (KafkaSchemaRegistry.register).
+"""Registering a schema: chooses its version and id (KafkaSchemaRegistry.register).
 
-draft = prepared(state, new, config)      # checks the mode, adds metadata and rules that are inherited
+draft = prepared(state, new, config)      # checks the mode, adds inherited metadata and rules
 ...                                       # the caller parses it: draft.with_text(canonical text)
-existing = registered(state, draft)       # nothing to do
+existing = registered(state, draft)       # if there is one, nothing is written
 ...                                       # the caller checks compatibility
 decision = registration(state, draft)
 """
@@ -42,8 +42,8 @@ _MAX_NUMBER: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class NewSchema:
-    """A schema that a client sends. `version` NO_VERSION: any; -1: the one after the latest. `id` NO_ID: the registry
-    chooses one."""
+    """A schema from a client. `version`: NO_VERSION is any, -1 is the one after the latest. `id`: NO_ID lets the
+    registry choose one."""
 
     subject: str
     text: str
@@ -81,8 +81,9 @@ def prepared(state: State, new: NewSchema, config: ConfigValue) -> NewSchema:
 def with_inherited(
     new: NewSchema, config: ConfigValue, latest: StoredVersion | None, *, version: int | None
 ) -> NewSchema:
-    """The metadata and rules of the request, or else of the latest version, between the config's defaults and
-    overrides. `version` is the number that `confluent:version` gets, if it is asked for or already there."""
+    """Add inherited metadata and rules: those of the request, or else of the latest version, merged with the config's
+    defaults and overrides. `version` is the number to set as `confluent:version`, if it is requested or already
+    present."""
     metadata, rule_set = new.metadata, new.rule_set
     if latest is not None:
         metadata = latest.value.metadata if metadata is None else metadata
@@ -100,7 +101,7 @@ def next_version(state: State, subject: str) -> int:
 
 
 def registered(state: State, new: NewSchema) -> StoredVersion | None:
-    """The live version that already has the schema, with the id that is asked for."""
+    """The live version that already has the schema, with the requested id."""
     same = state.same_schema(new.subject, new.type, new.identity)
     if new.version != NO_VERSION or same is None:
         return None
@@ -111,12 +112,12 @@ def registered(state: State, new: NewSchema) -> StoredVersion | None:
 
 
 def earlier_versions(state: State, subject: str) -> Iterator[StoredVersion]:
-    """Those that a new schema has to be compatible with, newest first."""
+    """The versions that a new schema may have to be compatible with, newest first."""
     return state.versions(subject).newest_first()
 
 
 def registration(state: State, new: NewSchema) -> Decision[StoredVersion]:
-    """`new` is parsed, compatible, and not registered yet. The reply is the new version."""
+    """Register a schema that is parsed, compatible and not registered yet. The reply is the new version."""
     index = state.index(context_of(new.subject))
     same = state.same_schema(new.subject, new.type, new.identity)
     version = _version(state, new)
@@ -135,13 +136,13 @@ def registration(state: State, new: NewSchema) -> Decision[StoredVersion]:
         rule_set=new.rule_set,
         schema=new.text,
     )
-    # The schema that comes back as a new version is no longer among the deleted ones.
+    # Deleted versions of the same schema are replaced by the new version.
     replaced = (
         schema_tombstone(old.subject, old.version)
         for old in index.all_with_id_in(schema_id, new.subject)
         if old.deleted and old.version < version
     )
-    # An import may write over a version that has another id.
+    # An import may overwrite a version that has another id.
     overwritten = state.versions(new.subject).get(version)
     kept = () if overwritten is None or overwritten.id == schema_id else highest_ids_kept(state, [overwritten])
     records = (*_context_records(state, new.subject), *replaced, *kept, schema_record(value))
@@ -190,7 +191,7 @@ def _check_mode(state: State, new: NewSchema) -> None:
 
 
 def same_without_confluent_version(new: NewSchema, stored: StoredVersion) -> bool:
-    """Whether the stored version differs only by the number that the registry has put into its metadata."""
+    """Whether the schemas differ only in the `confluent:version` that the registry added to the stored version."""
     return (
         stored.has_confluent_version
         and (new.metadata is None or new.metadata.confluent_version is None)
@@ -200,7 +201,7 @@ def same_without_confluent_version(new: NewSchema, stored: StoredVersion) -> boo
 
 
 def same_but_for_references(new: NewSchema, stored: StoredVersion) -> bool:
-    """Whether the stored version may be the same schema with references instead of what they refer to."""
+    """Whether the stored version, with its references resolved, may be the same schema."""
     value = stored.value
     return (
         not new.references

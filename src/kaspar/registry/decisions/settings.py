@@ -21,14 +21,14 @@ from kaspar.registry.state import State
 
 
 def config_change(state: State, subject: str | None, changes: Mapping[str, Any]) -> Decision[ConfigValue]:
-    """`changes` has the fields of ConfigValue that the request names; None resets one."""
+    """Change a config. `changes` has the fields of ConfigValue that the request contains; None resets a field."""
     check_writable(state, subject)
     config = msgspec.structs.replace(state.config(subject) or ConfigValue(), subject=subject, **changes)
     return Decision((config_record(subject, config),), config)
 
 
 def config_deletion(state: State, subject: str | None) -> Decision[ConfigValue | None]:
-    """The reply is what was deleted. For a subject without a config of its own that is an error."""
+    """Delete a config. The reply is the deleted config. It is an error if a subject has none of its own."""
     config = state.config(subject)
     if config is None and subject is not None:
         raise subject_not_found(subject)
@@ -47,8 +47,8 @@ def mode_change(state: State, subject: str | None, mode: Mode, *, mutable: bool,
 def mode_deletion(
     state: State, subject: str | None, *, mutable: bool, recursive: bool = False
 ) -> Decision[Mode | None]:
-    """The reply is the mode that was deleted. For a subject without a mode of its own that is an error. `recursive`
-    also deletes the modes of the subjects to which that of the context, or of the registry, applies."""
+    """Delete a mode. The reply is the deleted mode. It is an error if a subject has none of its own. `recursive` also
+    deletes the modes of the subjects in the context, or in the default context for the registry."""
     scopes = [subject, *subjects_with_mode(state, subject)] if recursive else [subject]
     deleted = [scope for scope in scopes if state.mode(scope) is not None]
     if not deleted and subject is not None:
@@ -71,7 +71,7 @@ def _check_mutable(mutable: bool) -> None:
 
 
 def _clearing(state: State, subject: str | None) -> tuple[LogRecord, ...]:
-    """An import starts with nothing, so that the ids that it brings are free: soft-deleted versions are removed."""
+    """The records that delete soft-deleted versions before an import, so that the ids it brings are free."""
     if state.has_subject(subject, deleted=False):
         raise not_permitted("Cannot import since found existing subjects")
     deleted = [stored for each in state.matching_subjects(subject) for stored in state.versions(each).oldest_first()]

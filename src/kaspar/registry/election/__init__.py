@@ -1,7 +1,7 @@
-"""One leader among the instances of a registry, elected over the classic group protocol as Confluent's are.
+"""Elects one leader among the instances of a registry, over the classic group protocol as Confluent's registry does.
 
-identity.py   what members say about themselves, and the result: Confluent's JSON
-choice.py     which member leads: pure
+identity.py   the members' metadata and the assignment: Confluent's JSON
+choice.py     chooses the leader: pure
 membership.py the group protocol of one member: responses in, requests out, no I/O
 elector.py    the task that runs it
 """

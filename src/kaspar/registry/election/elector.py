@@ -1,9 +1,9 @@
-"""The task that keeps this instance in the registry's group: sends what membership.py asks for, over a connection of
-its own, since the coordinator holds a JoinGroup until the other members have joined.
+"""The task that keeps this instance in the registry's group: sends the requests of membership.py. It has its own
+connection, since the coordinator holds a JoinGroup until the other members have joined.
 
-A leader whose heartbeats get no response for the session timeout no longer calls itself the leader: by then the
-coordinator may have elected another one. That is a courtesy to clients. What makes it safe is that the new leader's
-producer fences that of the old one.
+A leader whose heartbeats get no response for the session timeout stops reporting itself as the leader: by then the
+coordinator may have elected another one. This only helps clients. Safety comes from the new leader's producer, which
+fences the old one.
 """
 
 import asyncio
@@ -54,32 +54,32 @@ class Elector:
         self._connection: AsyncConnection | None = None
         self._reported: str | None = None
 
-    # --- what the instance asks ---------------------------------------------------------------------------------------
+    # --- Interface of the instance ------------------------------------------------------------------------------------
 
     @property
     def is_elected(self) -> bool:
-        """By the last election that this instance knows of."""
+        """Whether this instance won the last election that it knows of."""
         return self._membership.is_leader
 
     @property
     def is_leader(self) -> bool:
-        """Whether it was elected and is in contact with the coordinator."""
+        """Whether it was elected and has contact with the coordinator."""
         return self._membership.is_leader and self._is_in_contact()
 
     @property
     def leader(self) -> Identity | None:
-        """None while there is no leader, or while this instance led and may have been replaced."""
+        """None while there is no leader, or while this instance was leading and may have been replaced."""
         if self._membership.is_leader and not self._is_in_contact():
             return None
         return self._membership.leader
 
     @property
     def problem(self) -> str | None:
-        """Why this instance is in no valid group."""
+        """Why this instance is not in a valid group; None if it is."""
         return self._membership.problem or self._reported
 
     def _is_in_contact(self) -> bool:
-        """While a JoinGroup waits for the other members, the coordinator does not expect heartbeats."""
+        """The coordinator expects no heartbeats while a JoinGroup waits for the other members."""
         silent_s = self._clock_s() - self._confirmed_s
         return self._is_joining or silent_s < self._terms.session_timeout_ms / 1000
 
@@ -89,14 +89,14 @@ class Elector:
         self._wake.set()
         self._on_change()
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- Start and stop -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="registry election")
 
     @property
     def has_joined(self) -> bool:
-        """Whether it has taken part in an election."""
+        """Whether this instance has taken part in an election."""
         return self._joined.is_set()
 
     async def joined(self) -> None:
@@ -104,7 +104,7 @@ class Elector:
         await self._joined.wait()
 
     async def stop(self) -> None:
-        """Leave the group, so that the others elect a leader at once."""
+        """Leave the group, so that the other members elect a leader at once."""
         if self._task is None:
             return
         self._task.cancel()
@@ -124,7 +124,7 @@ class Elector:
             if self._connection is not None:
                 await self._connection.close()
 
-    # --- the task -----------------------------------------------------------------------------------------------------
+    # --- Task ---------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:
@@ -154,7 +154,7 @@ class Elector:
         return self._connection
 
     async def _exchange(self, connection: AsyncConnection) -> bool:
-        """Send the next request and apply its response. False: another coordinator has to be looked up."""
+        """Send the next request and apply its response. Returns False if the coordinator must be looked up again."""
         request = self._membership.next_request()
         sent_s = self._clock_s()
         self._is_joining = not isinstance(request, HeartbeatRequest)
@@ -180,13 +180,13 @@ class Elector:
                 return False
 
     def _timeout_s(self, request: Message) -> float:
-        """A coordinator that does not respond to a heartbeat within the session is looked up again."""
+        """The coordinator is looked up again if it does not respond to a heartbeat within the session timeout."""
         if isinstance(request, HeartbeatRequest):
             return self._terms.session_timeout_ms / 1000
         return self._terms.rebalance_timeout_ms / 1000 + _JOIN_GRACE_S
 
     async def _pause(self) -> None:
-        """Until the next heartbeat is due, or until `rejoin`."""
+        """Wait until the next heartbeat is due, or until `rejoin`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._terms.heartbeat_interval_ms / 1000):
                 await self._wake.wait()
@@ -211,7 +211,7 @@ class Elector:
         self._on_change()
 
     def _report(self, problem: Exception) -> None:
-        """Once per outage: the same problem again every backoff would hide everything else."""
+        """Log the problem, unless it is the same as at the previous attempt."""
         text = str(problem)
         if text != self._reported:
             self._reported = text

@@ -1,7 +1,7 @@
 """The metadata that members of a registry's group exchange, in the JSON of Confluent's SchemaRegistryProtocol.
 
-A member's metadata is its identity; the assignment is the same for all members and names the leader. Both are written
-so that instances of Confluent's registry, of Karapace and of ours can form one group; unknown fields are ignored.
+A member's metadata is its identity. The assignment is the same for all members and names the leader. Both are encoded
+so that instances of Confluent's registry, Karapace and Kaspar can form one group; unknown fields are ignored.
 """
 
 import json
@@ -24,19 +24,19 @@ class NotInstanceJson(KasparError):
 class AssignmentError(IntEnum):
     NONE = 0
     DUPLICATE_URLS = 1
-    """Two members have the same URL, so that writes could not be forwarded."""
+    """Two members have the same URL, so writes cannot be forwarded reliably."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Where the other instances reach this one, and whether it may lead."""
+    """The address of this instance for other instances, and whether it may lead."""
 
     scheme: str
     host: str
     port: int
     leader_eligibility: bool = True
     is_leader: bool = False
-    """Whether it leads now (Confluent's `leader.election.sticky`)."""
+    """Whether it is leading now (for Confluent's `leader.election.sticky`)."""
 
     @property
     def url(self) -> str:
@@ -75,7 +75,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The result of an election. Without an eligible member there is no leader."""
+    """The result of an election. There is no leader if no member is eligible."""
 
     error: int = AssignmentError.NONE
     leader_id: str | None = None

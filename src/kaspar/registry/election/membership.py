@@ -3,8 +3,8 @@
     request = membership.next_request()
     next_step = membership.apply(response)
 
-A member that the coordinator no longer knows has lost its leadership: it joins again as a new member, and does not
-claim to lead. The group's own leader (the member that computes the assignment) is not the registry's leader.
+A member that the coordinator no longer knows has lost its leadership: it joins again as a new member and does not claim
+to lead. The group's own leader (the member that computes the assignment) is not the registry's leader.
 """
 
 from dataclasses import dataclass, replace
@@ -36,9 +36,9 @@ _FIRST_GENERATION: Final = -1
 
 class Phase(Enum):
     JOIN = auto()
-    """Outside of the current generation: the next request is JoinGroup."""
+    """Not in the current generation: the next request is JoinGroup."""
     SYNC = auto()
-    """In a generation whose assignment is not known yet."""
+    """In a generation, without its assignment yet: the next request is SyncGroup."""
     STABLE = auto()
 
 
@@ -77,7 +77,7 @@ class Membership:
     def is_leader(self) -> bool:
         return self.identity.is_leader
 
-    # --- requests -----------------------------------------------------------------------------------------------------
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def next_request(self) -> JoinGroupRequest | SyncGroupRequest | HeartbeatRequest:
         match self.phase:
@@ -120,10 +120,10 @@ class Membership:
             members=(MemberIdentity(member_id=self.member_id, reason="the registry is shutting down"),),
         )
 
-    # --- events -------------------------------------------------------------------------------------------------------
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     def apply(self, response: Message) -> NextStep:
-        """Raises Refused with an error that no retry cures by itself: the group belongs to others, no permission."""
+        """Raises Refused for an error that retries do not resolve: another protocol's group, or missing permission."""
         match response:
             case JoinGroupResponse():
                 return self._joined(response)
@@ -139,7 +139,7 @@ class Membership:
         self.phase = Phase.JOIN
 
     def on_disconnect(self) -> None:
-        """A generation whose assignment was not received is joined again."""
+        """If the assignment of the generation has not been received, join again."""
         if self.phase is Phase.SYNC:
             self.phase = Phase.JOIN
 

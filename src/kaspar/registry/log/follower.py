@@ -1,11 +1,11 @@
-"""The task that reads `_schemas` into the state, from its first record on, for as long as the registry runs.
+"""The task that reads `_schemas` into the state, from its first record, for as long as the registry runs.
 
-It has a connection of its own, because the broker holds each fetch until there is something to read. Records are
-applied in whole batches, so that no request sees half of what was written together; between batches other tasks get
-their turn. Only a write of more than one batch can be seen in part: the deletion of thousands of versions.
+It has its own connection, because the broker holds each fetch until there is something to read. Records are applied in
+whole batches, so that no request sees only a part of a write; other tasks run between batches. Only a write of several
+batches can be seen in part: the deletion of thousands of versions.
 
-A state is the replay of one log. When that log is replaced by another (position.py), everything that waits for it
-fails, and a new state is begun.
+A state is the replay of one log. When the log is replaced by another (position.py), all waiters fail, and a new state
+is started.
 """
 
 import asyncio
@@ -38,22 +38,22 @@ _BACKOFF_S: Final = 0.1
 _TURN_S: Final = 0.005
 _MAX_SUPERSEDING: Final = 100
 _DELETED_AFTER_S: Final = 1.0
-"""How long all brokers must not know the topic until it counts as deleted."""
+"""A topic counts as deleted once no broker has known it for this long."""
 
 
 class Audience(Protocol):
     """Receives the log: kaspar.registry.serving.ServedLog."""
 
     def begin(self, replaced: LogReplaced | None) -> Replayed:
-        """A new state, before the first record of a log. `replaced` says why the one before is void."""
+        """Create a new state, before the first record of a log. `replaced` says why the previous log is void."""
 
     def caught_up(self) -> None:
-        """All was replayed that the log had when its replay began."""
+        """Called when everything has been replayed that the log contained when the replay began."""
 
 
 class LogFollower:
     def __init__(self, client: AsyncClient, topic: str, audience: Audience) -> None:
-        """`client` looks up leaders and offsets."""
+        """`client` is used to look up leaders and offsets."""
         self._client = client
         self._partition = TopicPartition(topic, 0)
         self._audience = audience
@@ -61,25 +61,26 @@ class LogFollower:
         self._position: LogPosition | None = None
         self._catch_up_to: int | None = None
         self._waiting: list[tuple[int, bool, int, asyncio.Future[bool]]] = []
-        """A heap: the position at which each is done, whether it waits for that position, a number, the future."""
+        """A heap of waiters: the position at which each is done, whether it waits for that position, a number, its
+        future."""
         self._numbers = count()
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection | None = None
         self._reported: str | None = None
 
-    # --- what others wait for -----------------------------------------------------------------------------------------
+    # --- Waiting ------------------------------------------------------------------------------------------------------
 
     @property
     def position(self) -> LogPosition | None:
-        """None before the log was found, and while another log takes its place."""
+        """None before the log is found, and after it was replaced until the new log is found."""
         return self._position
 
     def reached(self, offset: int) -> asyncio.Future[bool]:
-        """Done when everything before the offset was replayed. Fails with LogReplaced."""
+        """A future that is done once everything before the offset has been replayed. Fails with LogReplaced."""
         return self._wait(offset, is_watch=False)
 
     def watch(self, offset: int) -> asyncio.Future[bool]:
-        """What became of the record at an offset that was not read yet: True when it was replayed, False if its
+        """The outcome of a record at an offset that has not been read yet: True once it is replayed, False if its
         transaction was aborted. Fails with LogReplaced."""
         return self._wait(offset, is_watch=True)
 
@@ -95,12 +96,12 @@ class LogFollower:
 
     @property
     def problem(self) -> str | None:
-        """Why the log cannot be read now."""
+        """Why the log cannot be read now; None if it can."""
         return self._reported
 
     async def superseding(self) -> list[LogRecord]:
-        """For each key whose last record was aborted, the record that counts: written again, it is the last one to
-        every reader. Raises Refused, OSError and LogReplaced."""
+        """The current record of each key whose last record in the log was aborted. Writing it again makes it the last
+        record for every reader. Raises Refused, OSError and LogReplaced."""
         position = self._position
         if position is None:
             raise LogReplaced(self.problem or "the log has not been read yet")
@@ -118,10 +119,10 @@ class LogFollower:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"the record at offset {offset} is gone: it was compacted")
 
     async def committed_end(self) -> int:
-        """The offset behind everything that was committed before this call. Raises Refused and OSError."""
+        """The end offset of everything that was committed before this call. Raises Refused and OSError."""
         return await self._list_offset(LATEST_TIMESTAMP)
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- Start and stop -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="registry log")
@@ -158,8 +159,8 @@ class LogFollower:
                 await asyncio.sleep(_BACKOFF_S)
 
     async def _begin(self, replaced: LogReplaced | None) -> None:
-        """At the first record of the log, as soon as there is one. A topic that was deleted is not recreated: it may be
-        about to be restored from a copy."""
+        """Start at the first record, once the topic exists. A deleted topic is not recreated, because an operator may
+        be about to restore it from a copy."""
         while (topic := await find_topic(self._client, self._partition.topic)) is None:  # noqa: ASYNC110
             await asyncio.sleep(_BACKOFF_S)
         start = await self._list_offset(EARLIEST_TIMESTAMP)
@@ -186,10 +187,10 @@ class LogFollower:
         refuse(found.error_code, f"listing offsets of {self._partition}")
         return found.offset
 
-    # --- reading ------------------------------------------------------------------------------------------------------
+    # --- Reading ------------------------------------------------------------------------------------------------------
 
     async def _follow(self, position: LogPosition) -> None:
-        """Until another leader has to be looked up."""
+        """Fetch until the leader must be looked up again."""
         try:
             connection = await self._connect()
             while await self._fetch(connection, position):
@@ -213,7 +214,7 @@ class LogFollower:
         return self._connection
 
     async def _fetch(self, connection: AsyncConnection, position: LogPosition) -> bool:
-        """One fetch. False: another leader has to be looked up."""
+        """Fetch once. Returns False if the leader must be looked up again."""
         request = position.request(max_wait_ms=_LONG_POLL_MS, max_bytes=_MAX_BYTES)
         response = await connection.request(request, timeout_s=_RESPONSE_TIMEOUT_S)
         assert isinstance(response, FetchResponse)
@@ -250,7 +251,7 @@ class LogFollower:
         self._moved(position)
 
     def _replayed(self, offset: int) -> None:
-        """The record at this offset is part of the state."""
+        """Called when the record at this offset is part of the state."""
         self._passed(offset)
         while self._waiting and self._waiting[0][:2] == (offset + 1, False):
             future = heapq.heappop(self._waiting)[-1]
@@ -258,14 +259,14 @@ class LogFollower:
                 future.set_result(True)
 
     def _passed(self, position: int) -> None:
-        """Nothing before this position is left to be replayed: records that are watched there were invisible."""
+        """Called when no record before this position remains to be replayed: a watched record there is not visible."""
         while self._waiting and self._waiting[0][0] <= position:
             _, is_position, _, future = heapq.heappop(self._waiting)
             if not future.done():
                 future.set_result(is_position)
 
     def _moved(self, position: LogPosition) -> None:
-        """Behind a batch."""
+        """Called after each batch."""
         self._passed(position.offset)
         if self._catch_up_to is not None and position.offset >= self._catch_up_to:
             self._catch_up_to = None
@@ -281,17 +282,17 @@ class LogFollower:
         if ZERO_UUID not in (topic.topic_id, position.topic_id) and topic.topic_id != position.topic_id:
             raise LogReplaced(f"the topic {position.topic} was deleted and recreated")
 
-    # --- failures -----------------------------------------------------------------------------------------------------
+    # --- Failures -----------------------------------------------------------------------------------------------------
 
     def _fail_waiting(self, reason: LogReplaced) -> None:
         for *_, future in self._waiting:
             if not future.done():
                 future.set_exception(LogReplaced(str(reason)))
-                future.exception()  # its caller may have given up
+                future.exception()  # marks the exception as retrieved: the caller may have been cancelled
         self._waiting.clear()
 
     def _report(self, problem: Exception) -> None:
-        """Once per outage."""
+        """Log the problem, unless it is the same as before."""
         if str(problem) != self._reported:
             self._reported = str(problem)
             log.warning("the schemas cannot be read", topic=self._partition.topic, why=problem)

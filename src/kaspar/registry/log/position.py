@@ -1,12 +1,11 @@
-"""How far the log was read, and what a fetch response means for that. Pure.
+"""The position up to which the log was read, and the interpretation of fetch responses. Pure.
 
-The state is the replay of one log from its first record. It is void as soon as that log is another one: the topic was
-deleted and recreated, or the log was truncated below the position and continued in another way, or records that are
-part of the state were deleted at its start. Then the state is built again from the log as it is now; a mixture of both
-is never served.
+The state is the replay of one log from its first record. It becomes void when the log is replaced: the topic was
+deleted and recreated, the log was truncated below the position and continued differently, or records that are part of
+the state were deleted at its start. Then the state is rebuilt from the current log; a mixture of both is never served.
 
-A leader epoch tells two continuations of a log apart (KIP-320): every request carries the epoch of the last batch read,
-and the broker reports where its own log parts from that.
+Leader epochs distinguish two continuations of a log (KIP-320): every request has the epoch of the last batch read, and
+the broker reports the offset at which its own log diverges.
 """
 
 from collections.abc import Iterator
@@ -30,21 +29,21 @@ _NO_SUCH_TOPIC: Final = frozenset(
 
 
 class Finding(Enum):
-    """What a response without usable records is about."""
+    """The reason for a response without usable records."""
 
     NOTHING_NEW = auto()
     LEADER_MOVED = auto()
-    """Look up the leader, and ask again."""
+    """Look up the leader, and retry."""
     TOPIC_UNKNOWN = auto()
-    """The topic may have been deleted, or recreated: look it up."""
+    """The topic may have been deleted or recreated: look it up."""
 
 
 class LogReplaced(Exception):
-    """The log is not the one that was read so far. The message says what happened to it."""
+    """The log is not the one that was read so far. The message says why."""
 
 
 class FetchRefused(Exception):
-    """The broker refuses to be read, for a reason that needs an operator."""
+    """The broker rejects fetches, for a reason that an operator must resolve."""
 
 
 class LogPosition:
@@ -55,18 +54,18 @@ class LogPosition:
         self.leader_epoch: int = NO_EPOCH
         self.log_start_offset = log_start_offset
         self._live: dict[bytes, int] = {}
-        """The offset of the record that counts for each key. What lies before all of them is not needed."""
+        """The offset of the current record of each key that has a value. Nothing before the smallest is needed."""
         self._overlaid: set[bytes] = set()
         self._empty_responses = 0
 
     @property
     def overlaid(self) -> frozenset[bytes]:
-        """Keys whose last record in the log belongs to an aborted transaction. A reader without regard to transactions,
-        as Confluent's registry is one, takes that record for valid."""
+        """Keys whose last record in the log belongs to an aborted transaction. A reader that ignores transactions, such
+        as Confluent's registry, takes that record as valid."""
         return frozenset(self._overlaid)
 
     def offset_of(self, key: bytes) -> int | None:
-        """Of the record that counts for the key; None if the key has no value."""
+        """The offset of the current record of the key; None if the key has no value."""
         return self._live.get(key)
 
     def request(self, *, max_wait_ms: int, max_bytes: int) -> FetchRequest:
@@ -85,7 +84,7 @@ class LogPosition:
         )
 
     def judge(self, found: PartitionData) -> Finding | None:
-        """None: `found` has records for `batches`. Raises LogReplaced and FetchRefused."""
+        """Returns None if `found` has records for `batches`. Raises LogReplaced and FetchRefused."""
         code = found.error_code
         if code in _NO_SUCH_TOPIC:
             return Finding.TOPIC_UNKNOWN
@@ -108,7 +107,7 @@ class LogPosition:
         return Finding.NOTHING_NEW
 
     def _check_start(self, log_start_offset: int) -> None:
-        """Compaction may move the start, too: no record that counts is lost by that."""
+        """Compaction may also raise the log start offset, but then no current record is lost."""
         if log_start_offset <= self.log_start_offset:
             return
         if log_start_offset > min(self._live.values(), default=log_start_offset):
@@ -116,9 +115,9 @@ class LogPosition:
         self.log_start_offset = log_start_offset
 
     def _maybe_skip_gap(self, last_stable_offset: int) -> None:
-        """Compaction may have removed all batches up to the last stable offset. A response reports that offset as it
-        was before its records were read, so there is nothing up to it; the second empty response in a row is proof
-        against a broker that reads the other way round."""
+        """Skip to the last stable offset if compaction has removed all batches up to it. A response reports that offset
+        as of before its records were read, so an empty response proves the gap. A second one in a row is required in
+        case a broker reads in the opposite order."""
         if last_stable_offset <= self.offset:
             self._empty_responses = 0
             return
@@ -127,8 +126,8 @@ class LogPosition:
             self.offset = last_stable_offset
 
     def batches(self, found: PartitionData) -> Iterator[tuple[Record, ...]]:
-        """The records of each batch that a consumer sees, in order: no control batches, nothing of aborted
-        transactions. The position moves with every batch. Raises MalformedBytes."""
+        """The visible records of each batch, in order: without control batches and aborted transactions. The position
+        advances with every batch. Raises MalformedBytes."""
         records = memoryview(found.records or b"")
         aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
         selector = BatchSelector()

@@ -1,8 +1,9 @@
-"""The producer that writes `_schemas`: one transactional id for each registry group, so that the broker itself fences a
-leader that was deposed without noticing (KIP-98, KIP-360).
+"""The producer that writes `_schemas`. Each registry group has one transactional id, so the broker itself fences a
+former leader that does not know yet that it was replaced (KIP-98, KIP-360).
 
-Every write is one transaction. Under transactions v2 (KIP-890) the partition's leader adds the partition to it and each
-end raises the epoch; before that, the client adds the partition, and sequence numbers continue.
+Every write is one transaction. With transactions v2 (KIP-890) the partition leader adds the partition to the
+transaction, and each EndTxn raises the epoch. Before that, the client adds the partition, and sequence numbers
+continue.
 """
 
 import time
@@ -38,16 +39,16 @@ from kaspar.records.record import Record
 from kaspar.registry.interfaces import LogRecord
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
-"""After that long the broker aborts the transaction of a leader that died, if no other leader does so before."""
+"""The broker aborts the transaction of a dead leader after this time, unless the next leader does so earlier."""
 _NO_PRODUCER: Final = ProducerIdAndEpoch(-1, -1)
 _BUSY: Final = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 _FENCED: Final = frozenset(
     {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 )
 _BATCH_BYTES: Final = 512 * 1024
-"""A batch ends before it is longer: brokers accept a megabyte by default. A longer record is a batch of its own."""
+"""The maximum size of a batch, since brokers accept a megabyte by default. A larger record gets its own batch."""
 _RECORD_OVERHEAD: Final = 20
-"""Of a batch's bytes: at most that many of a record are neither its key nor its value."""
+"""The maximum number of bytes in a batch that a record takes in addition to its key and value."""
 _LEVEL: Final = "transaction.version"
 _TRANSACTIONS_V2: Final = 2
 _ADD_PARTITIONS: Final = 3  # the last version of AddPartitionsToTxn for clients: later ones are for brokers
@@ -56,11 +57,11 @@ _END_TXN_BEFORE_V2: Final = 4
 
 
 class Fenced(KasparError):
-    """Another producer with the transactional id was initialized: there is another leader."""
+    """Another producer has initialized the transactional id: there is another leader."""
 
 
 class _Versions(NamedTuple):
-    """Of Produce and EndTxn: None is the newest, by the rules of transactions v2."""
+    """The versions of Produce and EndTxn. None is the newest, which follows transactions v2."""
 
     produce: int | None
     end_txn: int | None
@@ -68,8 +69,8 @@ class _Versions(NamedTuple):
 
 
 class TransactionalProducer:
-    """For one task at a time. After any exception but Fenced the transaction is open or its end is unknown: `renew`
-    ends it."""
+    """Must be used by one task at a time. After any exception but Fenced, the transaction is open or its outcome is
+    unknown; `renew` ends it."""
 
     def __init__(
         self,
@@ -88,12 +89,12 @@ class TransactionalProducer:
         self._versions = _Versions(None, None, adds_partition=False)
 
     async def take_over(self) -> None:
-        """Fence whichever producer has the transactional id now, and abort its transaction."""
+        """Fence the current producer of the transactional id, and abort its transaction."""
         self._versions = _versions(await self._client.request(API_VERSIONS_REQUEST, ApiVersionsResponse))
         await self._initialize(_NO_PRODUCER)
 
     async def renew(self) -> None:
-        """End the transaction of this producer, if one is open. Raises Fenced if another one took over since."""
+        """End this producer's transaction, if one is open. Raises Fenced if another producer has taken over."""
         await self._initialize(self._producer)
 
     async def _initialize(self, own: ProducerIdAndEpoch) -> None:
@@ -111,10 +112,11 @@ class TransactionalProducer:
         self._next_sequence = 0
 
     async def send(self, records: Sequence[LogRecord], topic_id: UUID) -> int:
-        """Write the records in a new transaction, without ending it. The offset of the last one.
+        """Write the records in a new transaction, without ending it. Returns the offset of the last one.
 
-        `topic_id` is that of the topic that the writer has read: where requests name topics by id, a topic that was
-        recreated meanwhile gets nothing."""
+        `topic_id` is the id of the topic that the writer has read. Where requests contain topic ids, nothing is written
+        to a topic that was recreated meanwhile.
+        """
         if self._versions.adds_partition:
             await self._add_partition()
         last_offset = -1
@@ -194,7 +196,7 @@ class TransactionalProducer:
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
     ) -> AnyResponse:
-        """Sent again when a response was lost: all of these requests may be."""
+        """Resends the request if the response was lost, which is safe for all of these requests."""
         return await self._client.run(
             request_coordinator(
                 self._client.core,

@@ -1,5 +1,6 @@
-"""`SchemaLog` as the service sees it: bound to one state. What was decided on a state whose log was replaced since is
-not written to the new log."""
+"""The `SchemaLog` of the service, bound to one state: decisions on a state whose log was replaced are not written to
+the new log.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ class KafkaSchemaLog:
     def __init__(
         self, follower: LogFollower, writer: LogWriter, is_current: Callable[[], bool], *, timeout_s: float
     ) -> None:
-        """`is_current` says whether the state that this log belongs to is still fed."""
+        """`is_current` returns whether this log's state is still the one that is replayed into."""
         self._follower = follower
         self._writer = writer
         self._is_current = is_current
@@ -31,7 +32,7 @@ class KafkaSchemaLog:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._follower.reached(await self._follower.committed_end())
-        except (OSError, Refused) as problem:  # TimeoutError is one of them
+        except (OSError, Refused) as problem:  # includes TimeoutError
             why = self._follower.problem or str(problem) or "the broker is slow"
             raise StoreTimeout(f"the log was not read up to its end: {why}") from problem
         except LogReplaced as replaced:

@@ -1,5 +1,6 @@
-"""The topic `_schemas` itself: one compacted partition. Created if it is missing, checked as Confluent's KafkaStore
-does if it exists."""
+"""The topic `_schemas` itself: one compacted partition. It is created if missing, and otherwise checked as in
+Confluent's KafkaStore.
+"""
 
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -28,19 +29,19 @@ _TOPIC_RESOURCE: Final = 2
 
 
 class UnusableTopic(KasparError):
-    """The topic cannot hold schemas. An operator has to change it or name another one."""
+    """The topic cannot hold schemas. An operator must change it or configure another one."""
 
 
 class TopicTerms(NamedTuple):
     name: str
     replication_factor: int
-    """The desired one; with fewer brokers, each of them has a replica."""
+    """The desired number of replicas. With fewer brokers, each of them gets a replica."""
     skip_validation: bool = False
-    """Use the topic as it is, and never create it."""
+    """Use the topic as it is; never create it."""
 
 
 async def ensure_topic(client: AsyncClient, terms: TopicTerms) -> UUID:
-    """The topic's id (zero where the brokers have none). Raises UnusableTopic, Refused and OSError."""
+    """The topic's id, or zero if the brokers do not support topic ids. Raises UnusableTopic, Refused and OSError."""
     found = await find_topic(client, terms.name)
     if found is None:
         if terms.skip_validation:
@@ -61,7 +62,7 @@ async def ensure_topic(client: AsyncClient, terms: TopicTerms) -> UUID:
 
 
 async def find_topic(client: AsyncClient, name: str) -> MetadataResponseTopic | None:
-    """None if there is no such topic. Raises Refused and OSError."""
+    """Returns None if the topic does not exist. Raises Refused and OSError."""
     metadata = await client.refresh_metadata([name])
     (topic,) = metadata.topics
     if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
@@ -73,7 +74,7 @@ async def find_topic(client: AsyncClient, name: str) -> MetadataResponseTopic | 
 
 
 async def _create(client: AsyncClient, terms: TopicTerms) -> UUID | None:
-    """None if another instance was first."""
+    """Returns None if another instance has created the topic first."""
     brokers = len((await client.refresh_metadata([])).brokers)
     factor = min(brokers, terms.replication_factor)
     if factor < terms.replication_factor:
@@ -124,7 +125,7 @@ async def _check(client: AsyncClient, terms: TopicTerms, topic: MetadataResponse
 
 
 async def _cleanup_policy(client: AsyncClient, topic: str) -> str | None:
-    """None if this client has no permission to read it: then the operator's word has to do."""
+    """None if this client has no permission to read it; then it is assumed to be correct."""
     asked = DescribeConfigsResource(
         resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=(_CLEANUP_POLICY,)
     )

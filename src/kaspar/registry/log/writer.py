@@ -2,16 +2,16 @@
 
 A leader decides on its state, so its state must be complete whenever it decides. Therefore:
 
-- A new leader first initializes the producer, which fences its predecessor, and writes a NOOP record. When that is read
-  back, so is everything before it. Only then is it ready.
-- It is not ready again from the beginning of a write until the outcome of that write is known and is part of the state,
-  however long its caller waits. Where the outcome is unknown, because a response was lost, the log knows it: the
-  producer is renewed, which ends the transaction one way or the other, and the record is seen by the reader or not.
-- What an aborted transaction left behind is written over, key by key. Readers without regard to transactions, as
-  Confluent's registry is one, would take it for valid.
-- What was decided in one term is not written in another: other leaders may have written in between.
-- A leader that is fenced steps down. It never re-initializes the producer by itself, because that would fence the
-  next leader: the group has to elect it again.
+- A new leader first initializes the producer, which fences its predecessor, and writes a NOOP record. When that record
+  is read back, so is everything before it. Only then is the leader ready.
+- From the start of a write, it is not ready until the outcome of the write is known and part of the state, however long
+  the caller waits. If the outcome is unknown because a response was lost, the producer is renewed, which ends the
+  transaction either way; then the reader either sees the record or not.
+- The records of an aborted transaction are overwritten, key by key. Readers that ignore transactions, such as
+  Confluent's registry, would take them as valid.
+- Decisions of one term are not written in another, because other leaders may have written in between.
+- A fenced leader steps down. It never re-initializes the producer by itself, because that would fence the next leader:
+  the group must elect it again.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _NO_LEADER: Final = "this instance is not the leader"
 
 
 class Reader(Protocol):
-    """What is read back: kaspar.registry.log.follower.LogFollower."""
+    """Reads back what was written: kaspar.registry.log.follower.LogFollower."""
 
     @property
     def position(self) -> LogPosition | None: ...
@@ -47,7 +47,7 @@ class Reader(Protocol):
 
 
 class Producer(Protocol):
-    """kaspar.registry.log.producer.TransactionalProducer"""
+    """kaspar.registry.log.producer.TransactionalProducer."""
 
     async def take_over(self) -> None: ...
 
@@ -68,7 +68,7 @@ class LogWriter:
         timeout_s: float,
         on_fenced: Callable[[], None],
     ) -> None:
-        """`noop` is a record without meaning. `timeout_s` is how long a caller waits."""
+        """`noop` is a record that has no effect. `timeout_s` is how long a caller waits."""
         self._reader = reader
         self._producer = producer
         self._noop = noop
@@ -77,32 +77,32 @@ class LogWriter:
         self._is_leading = False
         self._term = 0
         self._decided_in = 0
-        """The term of the last `ready`. Groups of decisions come one at a time, so it is that of the next `append`."""
+        """The term of the last `ready`. Groups of decisions do not overlap, so it is also that of the next `append`."""
         self._settled = asyncio.Event()
-        """Nothing is under way: the state has all that this leader and its predecessors wrote."""
+        """Set while nothing is in progress: a leader's state then has everything that it and its predecessors wrote."""
         self._settled.set()
         self._work: asyncio.Task[None] | None = None
 
-    # --- leading ------------------------------------------------------------------------------------------------------
+    # --- Leading ------------------------------------------------------------------------------------------------------
 
     @property
     def is_leading(self) -> bool:
         return self._is_leading
 
     def lead(self) -> None:
-        """The group has elected this instance."""
+        """Called when the group has elected this instance."""
         self._is_leading = True
         self._term += 1
         self._settled.clear()
         self._start(self._establish(self._term, self._work, takes_over=True))
 
     def step_down(self) -> None:
-        """The group has elected another instance, or this one has left it."""
+        """Called when the group has elected another instance, or this one has left the group."""
         self._is_leading = False
         self._settled.set()
 
     async def settled(self) -> None:
-        """Return when nothing is under way: at once if this instance does not lead."""
+        """Return once nothing is in progress, or at once if this instance is not leading."""
         await self._settled.wait()
 
     async def ready(self) -> None:
@@ -117,17 +117,17 @@ class LogWriter:
         self._decided_in = self._term
 
     async def close(self) -> None:
-        """Cancel what is under way: the broker aborts its transaction when the next leader comes."""
+        """Cancel work in progress. The broker aborts its transaction when the next leader takes over."""
         self.step_down()
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])
 
-    # --- writing ------------------------------------------------------------------------------------------------------
+    # --- Writing ------------------------------------------------------------------------------------------------------
 
     async def append(self, records: Sequence[LogRecord]) -> None:
-        """Write what was decided since the last `ready`, and return when it was replayed. Raises NotLeader,
-        StoreTimeout or StoreFailed."""
+        """Write records that were decided since the last `ready`, and return once they have been replayed. Raises
+        NotLeader, StoreTimeout or StoreFailed."""
         if not self._is_leading:
             raise NotLeader(_NO_LEADER)
         if self._decided_in != self._term:
@@ -148,7 +148,7 @@ class LogWriter:
         return self._work
 
     async def _transact(self, records: Sequence[LogRecord], term: int) -> None:
-        """However it ends: either nothing is under way any more, or the task that settles it has begun."""
+        """Afterwards the writer is settled, or a task that settles it has been started."""
         try:
             await self._commit(records, term)
         except Fenced as fenced:
@@ -162,7 +162,8 @@ class LogWriter:
             self._settled.set()
 
     async def _establish(self, term: int, before: "asyncio.Task[None] | None", *, takes_over: bool) -> None:
-        """Become ready, as soon as the brokers allow it and what was under way `before` has ended."""
+        """Make this instance ready to write, retrying until the brokers allow it. First waits until `before` has
+        ended."""
         if before is not None:
             await asyncio.wait([before])
         reported = None
@@ -197,7 +198,7 @@ class LogWriter:
             self._settled.set()
 
     async def _commit(self, records: Sequence[LogRecord], term: int) -> None:
-        """One transaction, read back. Raises Fenced and StoreFailed if nothing was written."""
+        """Write one transaction and read it back. Raises Fenced and StoreFailed if nothing was written."""
         position = self._reader.position
         if position is None:
             raise StoreFailed(f"the log cannot be read: {self._why()}")
@@ -218,7 +219,8 @@ class LogWriter:
             raise StoreFailed("the transaction was aborted")
 
     async def _find_out(self, outcome: "asyncio.Future[bool]", problem: Exception, term: int) -> None:
-        """The response to the commit was lost, or came from another attempt than the one that was carried out."""
+        """Find out the outcome of a commit whose response was lost, or was the error of a retry after a first attempt
+        that succeeded."""
         while not isinstance(problem, Fenced):
             try:
                 await self._producer.renew()
@@ -228,7 +230,7 @@ class LogWriter:
                     log.warning("the outcome of a transaction is unknown", why=next_problem)
                 problem = next_problem
                 await asyncio.sleep(_BACKOFF_S)
-        # A fenced producer's transaction was ended by the one that fenced it.
+        # The producer that fenced this one has ended its transaction.
         if not await _outcome(outcome):
             if isinstance(problem, Fenced):
                 raise problem
@@ -255,6 +257,6 @@ async def _outcome(outcome: "asyncio.Future[bool]") -> bool:
 
 
 def _retrieve(work: "asyncio.Task[None]") -> None:
-    """Its caller may have given up: asyncio would report the exception as lost."""
+    """Mark the exception as retrieved, because the caller may have been cancelled: asyncio would report it as lost."""
     if not work.cancelled():
         work.exception()

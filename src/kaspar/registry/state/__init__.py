@@ -1,4 +1,4 @@
-"""What the registry knows: the replayed records of `_schemas`, with the indexes that requests need."""
+"""The state of the registry: the replayed records of `_schemas`, with the indexes that requests need."""
 
 from kaspar.registry.state.contexts import ContextIndex
 from kaspar.registry.state.state import Listing, State

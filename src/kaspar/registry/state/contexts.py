@@ -1,6 +1,6 @@
-"""One context: its ids, and where each schema is used.
+"""The index of one context: its ids, and where each schema is used.
 
-An id belongs to one schema of a context, and a schema of a context has one id, except where an import gave it another.
+An id belongs to one schema of a context, and a schema of a context has one id, unless an import gave it another one.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ class ContextIndex:
 
     def __init__(self) -> None:
         self._by_id: ForkableDict[int, dict[str, tuple[StoredVersion, ...]]] = ForkableDict()
-        """By id and subject. A subject has a schema more than once if it was imported or deleted in between."""
+        """By id and subject. A subject has a schema more than once if it was imported, or deleted in between."""
         self._ids_by_identity: dict[bytes, tuple[int, ...]] = {}
         self.max_id = 0
-        """The highest id that was ever given: ids of deleted schemas are not given again."""
+        """The highest id that was ever assigned; ids of deleted schemas are not reused."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ContextIndex) and (self._by_id, self._ids_by_identity, self.max_id) == (
@@ -37,14 +37,14 @@ class ContextIndex:
         return fork
 
     def any_with_id(self, schema_id: int) -> StoredVersion | None:
-        """One of the versions with this id, deleted ones as well: data that was written with it has to be read."""
+        """One of the versions with this id. It may be deleted: data that was written with it must remain readable."""
         return next(self.with_id(schema_id), None)
 
     def with_id(self, schema_id: int) -> Iterator[StoredVersion]:
         return chain.from_iterable(self._by_id.get(schema_id, {}).values())
 
     def with_id_in(self, schema_id: int, subject: str) -> StoredVersion | None:
-        """The version of the subject with this id; of several the live and then the highest one."""
+        """The version of the subject with this id; of several, a live one is preferred, then the highest."""
         found = self._by_id.get(schema_id, {}).get(subject, ())
         return max(found, key=lambda stored: (not stored.deleted, stored.version), default=None)
 
@@ -52,7 +52,7 @@ class ContextIndex:
         return self._by_id.get(schema_id, {}).get(subject, ())
 
     def ids_of(self, identity: bytes) -> tuple[int, ...]:
-        """Sorted; more than one only after an import, or if two formats have the same text."""
+        """The ids of the schema, sorted; several only after an import, or if two formats have the same text."""
         return self._ids_by_identity.get(identity, ())
 
     def put(self, stored: StoredVersion) -> None:

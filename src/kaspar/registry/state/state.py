@@ -1,6 +1,6 @@
-"""The state: replay is its only writer, and everything else reads.
+"""The state: only replay changes it, and everything else reads it.
 
-Replay keeps up with a long topic: it parses the JSON of a record and no schema.
+Replay keeps up with a long topic, because it parses only the JSON of a record and no schema.
 """
 
 from bisect import bisect_left, insort
@@ -49,7 +49,7 @@ _NO_CONTEXT: Final = ContextIndex()
 
 
 class Listing(Enum):
-    """Which versions or subjects a list has."""
+    """Which versions or subjects a list contains."""
 
     LIVE = 1
     ALL = 2
@@ -71,12 +71,12 @@ class State:
         self._sorted_subjects: list[str] = []
         self._indexes: dict[str, ContextIndex] = {}
         self._referrers: ForkableDict[tuple[str, int], set[tuple[str, int]]] = ForkableDict()
-        """Live versions that refer to a version, by its subject and number."""
+        """The live versions that reference a version, by the subject and number of that version."""
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
         self._contexts: list[str] = []
         self._contexts_by_name: ForkableDict[str, list[str]] = ForkableDict()
-        """The contexts, without the default one, that have a subject of this name; sorted."""
+        """By subject name: the contexts, except the default one, that have a subject with this name; sorted."""
         self._recorded_max_ids: dict[str, int] = {}
         self._replay_by_type: dict[str, Callable[[Key, bytes | None, _Position], None]] = {
             "SCHEMA": self._replay_schema,
@@ -97,8 +97,8 @@ class State:
         return self._subjects, self._indexes, self._referrers, self._configs, self._modes, self._contexts
 
     def fork(self) -> "State":
-        """A state into which records can be replayed that are not in the log yet. It costs little: what neither of the
-        two changes is kept once."""
+        """A state into which records can be replayed that are not in the log yet. This is cheap, because both states
+        share what neither changes."""
         fork = State()
         fork._subjects = self._subjects.fork()
         fork._sorted_subjects = self._sorted_subjects.copy()
@@ -114,8 +114,7 @@ class State:
     # Replay
 
     def replay(self, key: bytes | None, value: bytes | None, offset: int, timestamp_ms: int) -> None:
-        """Apply one record of `_schemas`, in the order of offsets. Never raises: bytes that are no record of the
-        registry are logged and skipped."""
+        """Apply one record of `_schemas`, in offset order. Never raises: invalid records are logged and skipped."""
         try:
             decoded = decode_key(key or b"")
             replay = self._replay_by_type.get(decoded.keytype)
@@ -180,7 +179,7 @@ class State:
             insort(self._contexts, context)
 
     def _replay_noop(self, key: Key, value: bytes | None, position: _Position) -> None:
-        if not value:  # Karapace's has an empty one
+        if not value:  # Karapace writes an empty value
             return
         self._recorded_max_ids = decode_highest_ids(value).max_ids
         for context, max_id in self._recorded_max_ids.items():
@@ -188,7 +187,7 @@ class State:
             index.max_id = max(index.max_id, max_id)
 
     def _put(self, schema: SchemaValue, timestamp_ms: int, same: StoredVersion | None) -> None:
-        """`same` is a version with the same text, to keep the text once."""
+        """`same` is a version that may have the same text, which then is kept in memory once."""
         if same is not None and same.value.schema == schema.schema:
             schema = msgspec.structs.replace(schema, schema=same.value.schema)
         identity = fingerprint(schema.schema, schema.references or (), schema.metadata, schema.rule_set)
@@ -254,13 +253,13 @@ class State:
         return self._indexes.get(context, _NO_CONTEXT)
 
     def recorded_max_ids(self) -> Mapping[str, int]:
-        """The last record of highest ids."""
+        """The content of the last record of highest ids."""
         return self._recorded_max_ids
 
     def same_schema(self, subject: str, schema_type: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
         """The id that the schema has in the subject's context, and the version of the subject that has it, if any.
 
-        The fingerprint does not cover the format. A schema of another format is another one, also with the same text.
+        The fingerprint does not cover the format: a schema of another format is different, even with the same text.
         """
         index = self.index(context_of(subject))
         found: list[tuple[int, StoredVersion | None]] = []
@@ -274,13 +273,13 @@ class State:
         return next(live, found[0] if found else None)
 
     def referrers(self, subject: str, version: int) -> set[tuple[str, int]]:
-        """The live versions that refer to this one."""
+        """The live versions that reference this one."""
         return self._referrers.get((subject, version), set())
 
     # Subjects and contexts
 
     def subjects_with_prefix(self, prefix: str) -> Iterator[str]:
-        """Sorted. The prefix may begin with `:*:`, which stands for every context."""
+        """Subjects with the prefix, sorted. The prefix may begin with `:*:`, which means every context."""
         if not prefix.startswith(ANY_CONTEXT):
             return self._subjects_from(prefix.removeprefix(_DEFAULT_CONTEXT_PREFIX))
         rest = prefix[len(ANY_CONTEXT) :]
@@ -301,7 +300,7 @@ class State:
                 yield subject
 
     def matching_subjects(self, subject: str | None) -> list[str]:
-        """The subject itself, all of a context (`:.context:`), or all of the registry (None)."""
+        """The subject itself, all subjects of a context (`:.context:`), or all of the registry (None)."""
         if subject is None:
             return list(self._sorted_subjects)
         if subject and qualified(subject).subject:
@@ -312,22 +311,22 @@ class State:
         return any(deleted or self._subjects[each].has_live for each in self.matching_subjects(subject))
 
     def contexts_with(self, name: str) -> Sequence[str]:
-        """The contexts, without the default one, that have a subject of this name; sorted."""
+        """The contexts, except the default one, that have a subject with this name; sorted."""
         return self._contexts_by_name.get(name, ())
 
     @property
     def contexts(self) -> list[str]:
-        """Sorted; the default one first."""
+        """All contexts, sorted; the default one is first."""
         return [DEFAULT_CONTEXT, *(context for context in self._contexts if context != DEFAULT_CONTEXT)]
 
     # Config and mode
 
     def config(self, subject: str | None) -> ConfigValue | None:
-        """Of the subject, the context or the registry itself; what it inherits is not in it."""
+        """The config of the subject, the context or the registry itself, without what it inherits."""
         return self._configs.get(subject)
 
     def config_in_scope(self, subject: str | None, default_level: str) -> ConfigValue:
-        """The most specific config, with the level that it inherits if it has none of its own."""
+        """The most specific config. Its compatibility level is inherited if it has none of its own."""
         found = [config for scope in _scopes(subject) if (config := self._configs.get(scope)) is not None]
         level = next((config.compatibility_level for config in found if config.compatibility_level), default_level)
         return msgspec.structs.replace(found[0] if found else ConfigValue(), compatibility_level=level)
@@ -339,11 +338,11 @@ class State:
         return self._modes.get(subject)
 
     def modes(self) -> Iterator[str]:
-        """The subjects and contexts that have one of their own."""
+        """The subjects and contexts that have their own mode."""
         return (subject for subject in self._modes if subject is not None)
 
     def mode_in_scope(self, subject: str | None) -> Mode:
-        """READONLY_OVERRIDE of a wider scope wins over the subject's own mode."""
+        """The mode that applies to the subject. READONLY_OVERRIDE of a wider scope overrides the subject's own mode."""
         found = [mode for scope in _scopes(subject) if (mode := self._modes.get(scope)) is not None]
         if "READONLY_OVERRIDE" in found:
             return "READONLY_OVERRIDE"
@@ -351,13 +350,13 @@ class State:
 
 
 def _same_text(one: str, other: str) -> bool:
-    """Karapace has written one schema with different white space."""
+    """Whether the texts differ only in white space, as those that Karapace has written for one schema."""
     return one == other or "".join(one.split()) == "".join(other.split())
 
 
 def _scopes(subject: str | None) -> list[str | None]:
-    """Whose config and mode apply to a subject, the most specific first. A context does not inherit from the default
-    one; that of `:.__GLOBAL:` applies to all."""
+    """The scopes whose config and mode apply to a subject, the most specific first. A context does not inherit from the
+    default one; that of `:.__GLOBAL:` applies to all."""
     if subject is None:
         return [None, GLOBAL_CONTEXT_PREFIX]
     context = qualified(subject).context_prefix or None

@@ -17,7 +17,7 @@ class StoredVersion:
     identity: bytes
     """The schema's fingerprint."""
     timestamp_ms: int = field(compare=False)
-    """When its record was written; 0 before that."""
+    """The timestamp of its record; 0 before it is written."""
 
     @property
     def subject(self) -> str:
@@ -53,7 +53,7 @@ class StoredVersion:
 
 
 class Versions:
-    """Sorted by number. Looking up one, the latest, and whether there are any live ones takes constant time."""
+    """The versions, sorted by number. Looking up one, the latest, or whether any is live takes constant time."""
 
     __slots__ = ("_by_number", "_live", "_numbers", "looked_up_otherwise")
 
@@ -62,7 +62,7 @@ class Versions:
         self._numbers: list[int] = []
         self._live = 0
         self.looked_up_otherwise: set[int] = set()
-        """Versions that a schema with another fingerprint may stand for: those with references, which may be sent
+        """Versions that a schema with a different fingerprint may match: those with references, which may be sent
         resolved, and those with `confluent:version`, which may be sent without it."""
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class Versions:
 
     @property
     def highest(self) -> int:
-        """0 if there are none."""
+        """The highest number; 0 if there are no versions."""
         return self._numbers[-1] if self._numbers else 0
 
     def get(self, number: int) -> StoredVersion | None:

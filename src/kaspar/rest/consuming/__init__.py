@@ -1,1 +1,1 @@
-"""Consumer instances: consumers of librdkafka that live between the requests that use them."""
+"""Consumer instances: librdkafka consumers that live across the requests that use them."""

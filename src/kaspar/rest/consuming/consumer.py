@@ -1,9 +1,9 @@
-"""A consumer of librdkafka that behaves like a Java consumer: what may be called when, and which position it has.
+"""A librdkafka consumer that behaves like a Java consumer: which calls its state allows, and what its position is.
 
-Records are handed out from a buffer, and their offsets are stored when a response takes them (`advance`). So a commit
-never covers records that no response had, and those that were read for a client that is gone are read again.
+Records are taken from a buffer, and their offsets are stored once they are in a response (`advance`). So a commit never
+covers records that no response contained, and records that were read for a client that disconnected are read again.
 
-Its methods block; only one is called at a time.
+The methods block, and must be called one at a time.
 """
 
 import time
@@ -33,7 +33,7 @@ _EXCLUSIVE: Final = "Subscription to topics, partitions and pattern are mutually
 
 
 class Mode(Enum):
-    """How a consumer gets its partitions; it must unsubscribe to change that."""
+    """How the consumer gets its partitions. It must unsubscribe before it changes the mode."""
 
     NONE = "none"
     TOPICS = "topics"
@@ -51,7 +51,7 @@ class BufferedConsumer:
         self._calls = TimeLimit(_REQUEST_S)
         self.mode = Mode.NONE
         self.failure: RestError | None = None
-        """Reported by librdkafka outside of any call: the log-in failed."""
+        """An error that librdkafka reported outside of any call: authentication failed."""
         error = confluent_kafka.KafkaError
         self._passing = frozenset(
             {
@@ -66,7 +66,7 @@ class BufferedConsumer:
                 error.NOT_COORDINATOR,
             }
         )
-        """What a Java consumer only logs."""
+        """Errors that a Java consumer only logs."""
         self._consumer = open_consumer(self._on_error)
 
     # --- Partitions ---------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class BufferedConsumer:
             self._consumer.unsubscribe()
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
-        """Partitions that stay keep their position. Raises RestError."""
+        """Partitions that were assigned before keep their position. Raises RestError."""
         self._enter(Mode.PARTITIONS if partitions else self.mode)
         if not partitions:
             self.unsubscribe()
@@ -143,11 +143,11 @@ class BufferedConsumer:
         return self._buffer.popleft()
 
     def put_back(self, messages: "Sequence[Message]") -> None:
-        """In front of those that are buffered."""
+        """Put messages back in front of the buffered ones."""
         self._buffer.extendleft(reversed(messages))
 
     def advance(self, messages: "Iterable[Message]") -> None:
-        """A response has these: commits cover them."""
+        """These messages are in a response now: later commits cover them."""
         ends: dict[TopicPartition, int] = {}
         for message in messages:
             ends[_partition_of(message)] = _offset_of(message) + 1
@@ -159,7 +159,7 @@ class BufferedConsumer:
                 self._consumer.store_offsets(offsets=[self._at(where, offset)])
             except self._kafka.KafkaException as problem:
                 if problem.args[0].code() != self._kafka.KafkaError._STATE:
-                    raise  # otherwise the partition is another member's by now
+                    raise  # _STATE: the partition was revoked meanwhile
 
     # --- Offsets ------------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class BufferedConsumer:
         self.seek(self._looked_up(partitions, self._kafka.OFFSET_BEGINNING))
 
     def seek_to_end(self, partitions: Sequence[TopicPartition]) -> None:
-        """To the end as it is now: a record that is written after this is read. Raises RestError."""
+        """Seek to the current end: records that are written later are read. Raises RestError."""
         self._check_assigned(partitions)
         self.seek(self._looked_up(partitions, self._kafka.OFFSET_END))
 
@@ -199,7 +199,7 @@ class BufferedConsumer:
         return [(TopicPartition(each.topic, each.partition), each.offset) for each in found]
 
     def _seek(self, where: TopicPartition, offset: int) -> None:
-        """librdkafka refuses to seek in a partition that it has just been assigned, until it fetches from it."""
+        """Retries, because librdkafka rejects a seek in a newly assigned partition until it fetches from it."""
         deadline = time.monotonic() + _SEEK_S
         while True:
             try:
@@ -212,7 +212,7 @@ class BufferedConsumer:
             time.sleep(_SEEK_PAUSE_S)
 
     def commit(self, offsets: "Sequence[tuple[TopicPartition, int, str | None]] | None", *, wait: bool) -> None:
-        """The positions if no offsets are given: what responses had. Raises RestError."""
+        """Commit these offsets, or else the positions: the end of what responses contained. Raises RestError."""
         try:
             if offsets is None and not wait:
                 self._consumer.commit(asynchronous=True)
@@ -226,11 +226,11 @@ class BufferedConsumer:
                 done = self._calls.run(_COMMIT, lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
                 self._raise_first(done)
         except self._kafka.KafkaException as problem:
-            if problem.args[0].code() != self._kafka.KafkaError._NO_OFFSET:  # otherwise nothing has been read
+            if problem.args[0].code() != self._kafka.KafkaError._NO_OFFSET:  # _NO_OFFSET: nothing has been read
                 raise from_kafka_error(problem.args[0]) from None
 
     def committed(self, partitions: Sequence[TopicPartition]) -> list[tuple[TopicPartition, int, str]]:
-        """Of those that have a committed offset, with the metadata. Raises RestError."""
+        """The committed offsets and metadata, of those partitions that have some. Raises RestError."""
         try:
             wanted = [self._at(each, None) for each in partitions]
             found = self._calls.run(_COMMITTED, lambda: self._consumer.committed(wanted, timeout=_REQUEST_S))
@@ -245,20 +245,20 @@ class BufferedConsumer:
 
     def close(self) -> None:
         self._buffer.clear()
-        self._calls.wait()  # the consumer must not go away under it
+        self._calls.wait()  # a call in progress still uses the consumer
         self._consumer.close()
 
     def _on_error(self, error: "KafkaError") -> None:
         if error.code() in (self._kafka.KafkaError._AUTHENTICATION, self._kafka.KafkaError._SSL):
             self.failure = from_kafka_error(error)
 
-    # --- Parts --------------------------------------------------------------------------------------------------------
+    # --- Helpers ------------------------------------------------------------------------------------------------------
 
     def _drop(self, is_dropped: Callable[[TopicPartition], bool]) -> None:
         self._buffer = deque(each for each in self._buffer if not is_dropped(_partition_of(each)))
 
     def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset that a response gets, where that is known."""
+        """The offset of the next record to return, for partitions where it is known."""
         reported = self._consumer.position([self._at(each, None) for each in partitions]) if partitions else ()
         positions = {TopicPartition(each.topic, each.partition): each.offset for each in reported if each.offset >= 0}
         for message in reversed(self._buffer):

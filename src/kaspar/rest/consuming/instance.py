@@ -1,8 +1,8 @@
-"""A consumer instance: its consumer, used by one thread at a time, and reading over many turns.
+"""A consumer instance: its consumer is used by one thread at a time, and a read consists of many turns.
 
-A request for records has a turn at the consumer again and again until it has enough or its time is up; other requests
-for the same instance have theirs in between, so two that read at once share the records, as in Confluent's proxy. A
-turn waits for records only while there are threads to spare. So any number of long requests leave threads for others.
+A request for records takes turns at the consumer until it has enough records or its time is over. Other requests for
+the same instance get turns in between, so two concurrent reads share the records, as in Confluent's proxy. A turn waits
+for records only while enough threads are free, so any number of long requests leaves threads for others.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _MAX_INT: Final = (1 << 31) - 1
 
 
 class TurnThreads:
-    """The threads in which consumers are used. `spare` is whether a turn may wait in one."""
+    """The threads in which consumers are used. `spare` is whether so few are busy that a turn may wait for records."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -46,7 +46,7 @@ class TurnThreads:
             self._busy -= 1
 
     def close(self) -> None:
-        """Turns end soon by themselves; a call that waits for a broker may take longer, and is not waited for."""
+        """Does not wait for threads: turns end soon by themselves, but a call that waits for a broker may take long."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -69,7 +69,7 @@ class ConsumerInstance:
         clock: Clock,
         idle_timeout_ms: int,
     ) -> None:
-        """`owner` is who created it, and whose credentials it has."""
+        """`owner` is the identity that created the instance; its credentials are used."""
         self.group = group
         self.name = name
         self.owner = owner
@@ -86,7 +86,7 @@ class ConsumerInstance:
         self.touch()
 
     def touch(self) -> None:
-        """It is in use."""
+        """Mark the instance as in use, which postpones its expiry."""
         self._expires_at = self._clock.monotonic() + self._idle_timeout_s
 
     @property
@@ -94,7 +94,7 @@ class ConsumerInstance:
         return self._clock.monotonic() >= self._expires_at
 
     async def use(self, function: Callable[[BufferedConsumer], _Result]) -> _Result:
-        """What the function returns, which is called in a thread. Raises RestError."""
+        """Call the function in a thread and return its result. Raises RestError."""
         async with self._lock:
             if self._is_closed:
                 raise RestError(CONSUMER_INSTANCE_NOT_FOUND)
@@ -104,8 +104,8 @@ class ConsumerInstance:
                 self.touch()
 
     async def read(self, limits: ReadLimits, is_gone: Callable[[], Awaitable[bool]]) -> "list[Message]":
-        """Records for one response. They are the consumer's again if they are put back (`give_back`); otherwise
-        `deliver` says that a response has them."""
+        """Read records for one response. The caller then calls `deliver` for those that the response contains, and
+        `give_back` for the others."""
         deadline = self._clock.monotonic() + limits.timeout_ms / 1000
         min_bytes = self.options.fetch_min_bytes if self.options.fetch_min_bytes >= 0 else _MAX_INT
         taken: list[Message] = []
@@ -119,7 +119,7 @@ class ConsumerInstance:
                 size, is_full = await self.use(turn)
             except RestError:
                 if taken:
-                    return taken  # the next request gets the error
+                    return taken  # the next request reports the error
                 raise
             if is_full or size > min_bytes or self._clock.monotonic() >= deadline or await is_gone():
                 return taken
@@ -135,7 +135,7 @@ class ConsumerInstance:
             await self.use(lambda consumer: consumer.put_back(messages))
 
     async def close(self) -> Callable[[], None]:
-        """No request uses it any more. Returns what is left to do, which blocks: leaving the group may take long."""
+        """Reject further requests. Returns the remaining work, a blocking call: leaving the group may take long."""
         async with self._lock:
             self._is_closed = True
             return self._consumer.close
@@ -144,8 +144,8 @@ class ConsumerInstance:
 def _turn(
     consumer: BufferedConsumer, taken: "list[Message]", size: int, max_bytes: int, wait_s: float
 ) -> tuple[int, bool]:
-    """Takes what is there, and fetches if that is nothing. The first record is taken however large it is. Returns the
-    size, and whether there is no room for the next record."""
+    """Take buffered records, after a fetch if there are none. The first record is taken regardless of its size. Returns
+    the new size, and whether the response is full."""
     if consumer.peek() is None:
         consumer.fill(wait_s)
     while (message := consumer.peek()) is not None:

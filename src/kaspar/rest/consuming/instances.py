@@ -1,4 +1,4 @@
-"""The consumer instances of the proxy: they have names within their group, expire, and are limited in number."""
+"""The proxy's consumer instances: names are unique within a group, idle instances expire, and the number is limited."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ class ConsumerInstances:
         threads = settings.consumer_threads
         self._threads = TurnThreads(settings.kaspar_consumer_instances if threads == -1 else threads)
         self._instances: dict[tuple[str, str], ConsumerInstance | None] = {}
-        """None while one is being created."""
+        """The value is None while the instance is being created."""
         self._expiring: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -87,7 +87,7 @@ class ConsumerInstances:
             raise RestError(INVALID_CONSUMER_CONFIG, problem.args[0].str()) from None
 
     def get(self, identity: Identity, group: str, name: str) -> ConsumerInstance:
-        """For a request of its owner: to others it does not exist. Raises RestError."""
+        """The instance, for a request of its owner. For other identities it does not exist. Raises RestError."""
         instance = self._instances.get((group, name))
         if instance is None or instance.owner != identity or instance.is_expired:
             raise RestError(CONSUMER_INSTANCE_NOT_FOUND)
@@ -95,21 +95,21 @@ class ConsumerInstances:
         return instance
 
     async def delete(self, instance: ConsumerInstance) -> None:
-        """Returns when it has left its group, or that takes too long to wait for."""
+        """Returns once the instance has left its group, or after a time limit."""
         if self._instances.get((instance.group, instance.name)) is not instance:
             raise RestError(CONSUMER_INSTANCE_NOT_FOUND)
         del self._instances[instance.group, instance.name]
         await self._close(instance)
 
     async def subscribe_to_pattern(self, instance: ConsumerInstance, pattern: TopicPattern) -> None:
-        """Topics that appear later are found by `refresh`."""
+        """Subscribe to the matching topics. `refresh` adds topics that are created later."""
         topics = pattern.matching(await self._topics(instance.owner))
         await instance.use(lambda consumer: consumer.subscribe(topics, Mode.PATTERN))
         instance.pattern = pattern
         instance.pattern_checked_at = self._clock.monotonic()
 
     async def refresh(self, instance: ConsumerInstance) -> None:
-        """Looks for topics that match an instance's pattern by now."""
+        """Update the subscription of an instance with a pattern to the topics that match now."""
         if instance.pattern is None or self._clock.monotonic() < instance.pattern_checked_at + _PATTERN_S:
             return
         instance.pattern_checked_at = self._clock.monotonic()
@@ -130,7 +130,7 @@ class ConsumerInstances:
             self.expire_idle()
 
     def expire_idle(self) -> None:
-        """Deletes the instances that were not used for `consumer.instance.timeout.ms`."""
+        """Delete the instances that were unused for `consumer.instance.timeout.ms`."""
         for key, instance in list(self._instances.items()):
             if instance is not None and instance.is_expired:
                 log.info("a consumer instance expired", group=instance.group, instance=instance.name)
@@ -157,7 +157,8 @@ class ConsumerInstances:
 
 
 def _in_daemon_thread(function: Callable[[], None]) -> asyncio.Future[None]:
-    """Not in one of a pool, which would keep the process alive while a broker does not respond."""
+    """Run the function in a daemon thread: a pool's thread would keep the process alive while a broker does not
+    respond."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -171,7 +172,7 @@ def _in_daemon_thread(function: Callable[[], None]) -> asyncio.Future[None]:
         except Exception:
             log.exception("a consumer instance could not be closed")
         finally:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing awaits the future
                 loop.call_soon_threadsafe(finish)
 
     threading.Thread(target=run, name="rest-consumer-close", daemon=True).start()

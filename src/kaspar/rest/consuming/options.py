@@ -1,4 +1,4 @@
-"""What a consumer instance is created with."""
+"""The options of a consumer instance."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ class InstanceOptions:
     format: EmbeddedFormat
     request_timeout_ms: int
     fetch_min_bytes: int
-    """-1: a request for records takes all of its time."""
+    """-1: a request for records waits for its whole timeout, unless the response is full."""
     properties: dict[str, str]
-    """Of a Java consumer."""
+    """Properties of a Java consumer."""
 
 
 def instance_options(

@@ -1,5 +1,5 @@
-"""Patterns of topic names. RE2 takes time in proportion to the text, whatever the pattern; it has no back references
-and no look-around, which Java's patterns have.
+"""Patterns of topic names. RE2 takes time linear in the text, whatever the pattern. Unlike Java's patterns it has no
+back references and no look-around.
 """
 
 from collections.abc import Iterable
@@ -24,5 +24,5 @@ class TopicPattern:
             raise RestError(UNPROCESSABLE, f"topic_pattern is not a valid regular expression: {words}") from None
 
     def matching(self, names: Iterable[str]) -> list[str]:
-        """Those that match from beginning to end, as a Java consumer takes a pattern."""
+        """The names that the whole pattern matches, as in a Java consumer."""
         return [name for name in names if self._pattern.fullmatch(name) is not None]

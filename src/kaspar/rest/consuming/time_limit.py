@@ -1,5 +1,5 @@
-"""A limit for calls of librdkafka that have none, or do not keep it: to commit, it waits for the coordinator however
-long that is away.
+"""A time limit for librdkafka calls that have none or do not keep it: a commit waits for the coordinator for as long as
+it is unavailable.
 """
 
 import threading
@@ -13,15 +13,16 @@ _Result = TypeVar("_Result")
 
 
 class TimeLimit:
-    """A call that exceeds its time continues in its own thread. There is at most one: the next call waits for it
-    first."""
+    """A call that exceeds the limit continues in its thread. There is at most one such thread: the next call waits for
+    it first."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._running: threading.Thread | None = None
 
     def run(self, aim: str, function: Callable[[], _Result]) -> _Result:
-        """What the function returns or raises. Raises RestError (50003) if that takes too long: before `aim`."""
+        """Return or raise what the function does. Raises RestError (50003) after the time limit, with a message that it
+        "expired before {aim}"."""
         self._join(aim)
         result: Future[_Result] = Future()
 
@@ -31,14 +32,14 @@ class TimeLimit:
             except BaseException as problem:
                 result.set_exception(problem)
 
-        # A daemon: the process may end while a broker does not respond.
+        # A daemon thread, so that the process can exit while a broker does not respond.
         self._running = threading.Thread(target=call, name="rest-consumer-call", daemon=True)
         self._running.start()
         self._join(aim)
         return result.result()
 
     def wait(self) -> None:
-        """Without a time limit."""
+        """Waits for the call in progress, without a time limit."""
         if self._running is not None:
             self._running.join()
 

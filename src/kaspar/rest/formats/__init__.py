@@ -1,7 +1,7 @@
-"""The formats in which records go through the API, Confluent's "embedded formats": from JSON to bytes and back.
+"""The formats of records in the API, Confluent's "embedded formats", and their conversion between JSON and bytes.
 
-An encoder turns the JSON of a key or value into bytes, and raises RestError. A decoder turns bytes into JSON, and
-raises UndecodableRecord. JSON is not parsed where it need not be: numbers and text stay as they were written.
+An encoder converts the JSON of a key or value to bytes, and raises RestError. A decoder converts bytes to JSON, and
+raises UndecodableRecord. JSON is parsed only where necessary, so numbers and text stay exactly as they were written.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ Headers: TypeAlias = list[tuple[str, bytes | None]] | None
 
 
 class UndecodableRecord(KasparError):
-    """The bytes of a key or value are not of the format."""
+    """The bytes of a key or value do not have the format."""
 
 
 class EmbeddedFormat(Enum):
     BINARY = "binary"
-    """Text in base64."""
+    """Base64 text."""
     JSON = "json"
     """Without a schema."""
     AVRO = "avro"
@@ -32,7 +32,7 @@ class EmbeddedFormat(Enum):
 
     @property
     def schema_type(self) -> SchemaType | None:
-        """Of the schemas in the registry by which records are written; None if there are none."""
+        """The type of the schemas in the registry for this format; None if it has no schemas."""
         return _SCHEMA_TYPES.get(self)
 
 

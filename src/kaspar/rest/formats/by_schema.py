@@ -1,7 +1,7 @@
-"""The formats with schemas: Avro, JSON Schema and Protobuf, by the schemas of a registry.
+"""The formats with schemas, which are in a registry: Avro, JSON Schema and Protobuf.
 
-What a schema prepares is kept, so the registry is asked once for each. It is asked in threads, and so are schemas
-prepared. Values that take more than a few milliseconds are encoded and decoded in processes.
+Prepared schemas are cached, so each is requested from the registry once. Threads send the requests and prepare schemas.
+Values that take more than a few milliseconds are encoded and decoded in processes.
 """
 
 import asyncio
@@ -36,28 +36,29 @@ from kaspar.serialization.value_processes import PROCESSES, ValueProcesses
 _THREADS: Final = 8
 _DECODING_THREADS: Final = 4
 _MAX_WAITING: Final = 100
-"""Values that wait for a process."""
+"""The maximum number of values that wait for a process."""
 REQUEST_S: Final = 10.0
-"""How long processes work for one request, or for one group of records of a stream."""
+"""The maximum time that processes spend on one request, or on one group of records of a stream."""
 _WRITERS: Final = 1000
 _INVALID_SCHEMA_CODE: Final = 42201
-"""The registry's code, which has another meaning here."""
+"""The registry's code; in the REST API the same number has another meaning."""
 
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What the caller of a request may register, for the topic that it writes to. The registry knows only the proxy."""
+    """What the caller may register for the topic that it writes to. The registry itself sees only the proxy's
+    identity."""
 
     check_writable: Callable[[], Awaitable[None]]
-    """Raises RestError unless the broker lets the caller write to the topic."""
+    """Raises RestError unless brokers allow the caller to write to the topic."""
     any_subject: bool
     """Whether the request may name the subject."""
 
 
 class SchemaFormats:
-    """`key_strategy` and `value_strategy` name the subjects of schemas that come with a request."""
+    """`key_strategy` and `value_strategy` give the subjects of schemas that a request contains."""
 
     def __init__(
         self, registry: RegistryClient, *, key_strategy: SubjectNameStrategy, value_strategy: SubjectNameStrategy
@@ -75,7 +76,7 @@ class SchemaFormats:
     async def writer_by_id(
         self, schema_id: int, topic: str, *, is_key: bool, embedded: EmbeddedFormat | None = None
     ) -> RecordWriter:
-        """The schema must be registered under the topic's subject, and be of the format if one is given."""
+        """The schema must be registered under the topic's subject, and have the type of the format if one is given."""
 
         def find(registry: RegistryClient) -> RegisteredSchema:
             try:
@@ -97,7 +98,7 @@ class SchemaFormats:
     async def writer_by_text(
         self, text: str, embedded: EmbeddedFormat, topic: str, registration: Registration, *, is_key: bool
     ) -> RecordWriter:
-        """The schema is registered under the topic's subject, if it is not yet."""
+        """Registers the schema under the topic's subject unless it is registered already."""
         assert embedded.schema_type is not None
         schema = SchemaText(embedded.schema_type, text)
 
@@ -121,8 +122,8 @@ class SchemaFormats:
         find: Callable[[RegistryClient], RegisteredSchema],
         registration: Registration | None = None,
     ) -> RecordWriter:
-        """A writer for the schema that `find` returns, which is called in a thread unless the writer is known by the
-        key. One that registers schemas needs a registration. Raises RestError."""
+        """The cached writer with this key, or a new one for the schema that `find` returns, which is called in a
+        thread. If `find` may register schemas, a registration is required. Raises RestError."""
         if (known := self._writers.get(key)) is not None:
             return known
         if registration is not None:
@@ -139,11 +140,11 @@ class SchemaFormats:
         return writer
 
     async def ask(self, question: Callable[[RegistryClient], RegisteredSchema]) -> RegisteredSchema:
-        """What the function returns, which is called in a thread."""
+        """Call the function in a thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, question, self._registry)
 
     def strategy(self, *, is_key: bool) -> SubjectNameStrategy:
-        """The one that is used where a request names none."""
+        """The strategy for requests that name none."""
         return self._strategies[is_key]
 
     def subject_of(
@@ -155,7 +156,7 @@ class SchemaFormats:
         try:
             return strategy(topic, is_key, None)
         except SerializationError:
-            pass  # it needs the name of the record
+            pass  # the strategy needs the record's name
         try:
             name = format_of(schema.type).parse(schema.text, self._registry.with_references(schema)).name
             return strategy(topic, is_key, name)
@@ -170,7 +171,7 @@ class SchemaFormats:
         return Encoding(self._in_process)
 
     async def _in_process(self, writer: RecordWriter, data: bytes) -> "_Timed":
-        """Raises RestError if too many values wait already."""
+        """Raises RestError if too many values are waiting already."""
         if self._waiting >= _MAX_WAITING:
             raise RestError(TOO_MANY_REQUESTS, "Too many values wait to be encoded.")
         self._waiting += 1
@@ -180,11 +181,11 @@ class SchemaFormats:
             self._waiting -= 1
 
     async def decoding(self, work: Callable[[], _Result]) -> _Result:
-        """What the function returns, which may call `decode`. It is called in a thread."""
+        """Call the function in a thread and return its result. It may call `decode`."""
         return await asyncio.get_running_loop().run_in_executor(self._decoding, work)
 
     def decode(self, data: bytes | None, headers: Headers, *, is_key: bool, kind: SchemaType) -> msgspec.Raw:
-        """Blocks at the first record of a schema, and for costly values. Raises UndecodableRecord."""
+        """Blocks at the first record of a schema, and for expensive values. Raises UndecodableRecord."""
         if data is None:
             return NULL
         try:
@@ -221,14 +222,14 @@ def _timed(writer: RecordWriter, data: bytes) -> _Timed:
 
 
 class Encoding:
-    """Of the values of one request. What processes do for it has a limit of time."""
+    """Encodes the values of one request, and limits the total time that processes spend on them."""
 
     def __init__(self, in_process: Callable[[RecordWriter, bytes], Awaitable[_Timed]]) -> None:
         self._in_process = in_process
         self._left_s = REQUEST_S
 
     async def encode(self, writer: RecordWriter, raw: msgspec.Raw) -> bytes | None:
-        """Null needs no schema: it is a record without a key or value. Raises InvalidValue and RestError."""
+        """Null is a record without a key or value, and needs no schema. Raises InvalidValue and RestError."""
         if raw == NULL:
             return None
         data = bytes(raw)
@@ -255,7 +256,7 @@ class SchemaEncoder:
         self._encoding = encoding
 
     def __call__(self, raw: msgspec.Raw) -> bytes | None:
-        """Raises RestError, and TooCostly for what `slowly` is for."""
+        """Raises RestError, and TooCostly if `slowly` must be used."""
         if raw == NULL:
             return None
         try:
@@ -272,7 +273,7 @@ class SchemaEncoder:
 
 
 def failed(error: RegistryError, sentence: str) -> RestError:
-    """The response to a request for which the registry refused something or could not be reached."""
+    """The error for a request for which the registry returned an error or could not be reached."""
     if error.status in (401, 403):
         return RestError(KAFKA_AUTHORIZATION, f"{sentence}: {error}")
     if error.status >= 500:

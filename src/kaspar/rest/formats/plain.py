@@ -1,4 +1,4 @@
-"""The formats without schemas: binary, as text in base64, and JSON."""
+"""The formats without schemas: binary, as base64 text, and JSON."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ _any: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 def encode_binary(raw: msgspec.Raw) -> bytes | None:
-    """Padding may be left out, as Confluent's proxy allows; everything else is strict."""
+    """Decodes base64 strictly, except that padding may be left out, as in Confluent's proxy."""
     if raw == NULL:
         return None
     try:
@@ -38,7 +38,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def encode_json(raw: msgspec.Raw) -> bytes | None:
-    """Without the white space."""
+    """The JSON without white space."""
     return None if raw == NULL else msgspec.json.format(bytes(raw), indent=-1)
 
 

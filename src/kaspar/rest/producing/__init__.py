@@ -1,9 +1,9 @@
-"""Records of requests, written to topics.
+"""Writes the records of requests to topics.
 
     results = await producers.produce(identity, topic, [OutgoingRecord(value=b"...")])
 
-Requests share one producer of librdkafka for each identity. A result has the position of its record, or the error; a
-rejected record does not fail the rest of its request.
+Requests share one librdkafka producer per identity. A result has the position of its record, or the error. A rejected
+record does not fail the rest of its request.
 """
 
 from kaspar.rest.producing.outcomes import Delivered, Outcome, OutgoingRecord, Undelivered

@@ -1,7 +1,7 @@
 """The records of one request in flight: counts delivery reports, which arrive in another thread.
 
 The event loop adds records until it calls `wait`; the thread that polls librdkafka reports outcomes. Each side writes
-its own counter and then reads the other's, so whichever is last sees that the batch is complete, and no lock is needed.
+its own counter and then reads the other's, so the later side sees that the batch is complete, and no lock is needed.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ class Batch:
         self._reported = 0
 
     def on_delivery(self, index: int) -> OnDelivery:
-        """The callback for the record with this index. Call `sent` once librdkafka has taken it."""
+        """The callback for the record with this index. Call `sent` once librdkafka has accepted the record."""
         return partial(self._report, index)
 
     def sent(self) -> None:
         self._sent += 1
 
     def refuse(self, index: int, outcome: Undelivered) -> None:
-        """A record that librdkafka has not taken."""
+        """Set the outcome of a record that librdkafka did not accept."""
         self.outcomes[index] = outcome
 
     async def wait(self) -> list[Outcome]:
-        """No more records are sent. Returns when all of them have been reported."""
+        """Returns the outcomes once all records have been reported. No record may be sent after this call."""
         self._sealed_at = self._sent
         if self._reported != self._sent:
             await self._complete
@@ -49,18 +49,18 @@ class Batch:
         return outcomes
 
     def _report(self, index: int, error: "KafkaError | None", message: "Message") -> None:
-        """Called in the thread that polls."""
+        """Called in the polling thread."""
         if error is None:
             partition, offset, (kind, timestamp) = message.partition(), message.offset(), message.timestamp()
             assert partition is not None
-            # Without acknowledgements nobody knows the offset; Java's producers have -1 for it.
+            # With acks=0 the offset is unknown; Java producers report -1 for it.
             known = -1 if offset is None or offset < 0 else offset
             self.outcomes[index] = Delivered(partition, known, timestamp if kind else None)
         else:
             self.outcomes[index] = Undelivered(*classify(error))
         self._reported += 1
         if self._reported == self._sealed_at:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing awaits the batch
                 self._loop.call_soon_threadsafe(self._finish)
 
     def _finish(self) -> None:

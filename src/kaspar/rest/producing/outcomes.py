@@ -1,4 +1,4 @@
-"""Records handed to a producer, and the outcome of each."""
+"""Records that are passed to a producer, and the outcome of each."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,9 +10,9 @@ class OutgoingRecord(NamedTuple):
     key: bytes | None = None
     value: bytes | None = None
     partition: int = -1
-    """-1 leaves it to the partitioner."""
+    """-1: the partitioner chooses."""
     timestamp_ms: int = 0
-    """0 is now."""
+    """0: the current time."""
     headers: Sequence[tuple[str, bytes | None]] | None = None
 
 

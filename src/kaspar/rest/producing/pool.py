@@ -1,4 +1,4 @@
-"""The shared producers, one for each identity."""
+"""The shared producers: one per identity."""
 
 import asyncio
 from collections import OrderedDict
@@ -15,13 +15,13 @@ from kaspar.rest.topics import KnownTopics
 _CLOSING_S: Final = 5.0
 
 WaitForOutcomes: TypeAlias = Callable[[], Awaitable[list[Outcome]]]
-"""Returns the outcomes of records that were submitted, in their order. Called once."""
+"""Returns the outcomes of submitted records, in their order. It is called once."""
 
 
 class Producers:
     def __init__(self, clients: KafkaClients, topics: KnownTopics, *, identities: int, max_waiting: int) -> None:
-        """Producers are kept for at most `identities` callers. `max_waiting`: how many requests may wait for room in
-        the buffer of one."""
+        """Producers are kept for at most `identities` callers. `max_waiting` is how many requests may wait for space in
+        the buffer of one producer."""
         self._clients = clients
         self._topics = topics
         self._identities = identities
@@ -29,13 +29,13 @@ class Producers:
         self._producers: OrderedDict[Identity, SharedProducer] = OrderedDict()
 
     async def produce(self, identity: Identity, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
-        """The outcomes, in the order of the records. Raises RestError if the request is refused as a whole: the topic
-        does not exist (40401), or too many requests wait."""
+        """The outcomes, in the order of the records. Raises RestError if the whole request is rejected: the topic does
+        not exist (40401), or too many requests are waiting."""
         return await (await self.submit(identity, topic, records))()
 
     async def submit(self, identity: Identity, topic: str, records: Sequence[OutgoingRecord]) -> WaitForOutcomes:
-        """Returns when the producer has the records: those that are submitted next are written after them. Raises as
-        `produce`."""
+        """Returns once librdkafka has accepted the records, so that records submitted later are written after them.
+        Raises the same errors as `produce`."""
         await self._topics.partition_count(identity, topic)
         producer = self._producer(identity)
         batch = await producer.submit(topic, records)
@@ -54,7 +54,7 @@ class Producers:
         records: Sequence[OutgoingRecord],
         outcomes: list[Outcome],
     ) -> list[Outcome]:
-        """Produces again what was refused because librdkafka did not know its partition yet."""
+        """Retries records that failed because librdkafka did not know their partition yet."""
         missed = [index for index, outcome in enumerate(outcomes) if _is_unknown(outcome)]
         if missed:
             self._topics.forget(topic)
@@ -69,15 +69,15 @@ class Producers:
     async def _in_new_partitions(
         self, identity: Identity, topic: str, records: Sequence[OutgoingRecord], missed: Sequence[int]
     ) -> list[int]:
-        """Those whose partitions librdkafka does not know yet: a Java producer would look for them before it gives up.
-        No record of theirs has been written, so their order stays."""
+        """The indexes of records whose partition exists although librdkafka does not know it yet: a Java producer would
+        refresh its metadata before it fails. None of their records was written, so a retry keeps the order."""
         if all(records[index].partition < 0 for index in missed):
             return []
         count = await self._topics.partition_count(identity, topic)
         return [index for index in missed if 0 <= records[index].partition < count]
 
     def prepare(self, identity: Identity) -> None:
-        """Connects before the first request: an idempotent producer takes half a second to get its id."""
+        """Connect before the first request, because an idempotent producer takes half a second to get its id."""
         self._producer(identity)
 
     def _producer(self, identity: Identity) -> SharedProducer:

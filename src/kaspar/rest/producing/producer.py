@@ -1,8 +1,9 @@
-"""A producer of librdkafka that many requests share.
+"""A librdkafka producer that many requests share.
 
-A thread polls it; delivery reports become the results of the requests that wait for them. librdkafka's buffer is
-bounded (`buffer.memory`). While it is full, requests wait in the order of their arrival, each for at most
-`max.block.ms`, and so many of them; one more is refused as a whole. So a broker that is away costs bounded memory.
+A thread polls it, and delivery reports complete the requests that wait for them. librdkafka's buffer is bounded
+(`buffer.memory`). While it is full, requests wait in the order of their arrival, each for at most `max.block.ms`. The
+number of waiting requests is bounded: a further one is rejected as a whole. So an unavailable broker costs bounded
+memory.
 """
 
 import asyncio
@@ -29,16 +30,16 @@ log = get_log(__name__)
 _POLL_S: Final = 0.2
 _REPORTED_FOR_S: Final = 60.0
 _AFTER: Final = re.compile(r" \(after \d+ms.*", re.DOTALL)
-"""What differs from one report of the same problem to the next."""
+"""The part of a message that differs between reports of the same problem."""
 _REFRESH_S: Final = 10.0
 _AT_ONCE: Final = 500
-"""Records that are handed to librdkafka before other requests have their turn."""
+"""The number of records that are passed to librdkafka before other requests get a turn."""
 _OVERHEAD: Final = 82
-"""Of a batch with one record, at most: its header, and the lengths in the record."""
+"""The maximum overhead of a batch with one record: the batch header, and the lengths in the record."""
 
 
 class SharedProducer:
-    """Used from one event loop."""
+    """Must be used from one event loop."""
 
     def __init__(self, clients: "KafkaClients", identity: "Identity", *, max_waiting: int) -> None:
         from confluent_kafka import KafkaException
@@ -52,7 +53,7 @@ class SharedProducer:
         self._room = asyncio.Event()
         self._is_closing = False
         self.is_broken = False
-        """After a fatal error no record is accepted any more, and another producer is needed."""
+        """Set by a fatal error: no record is accepted any more, and the producer must be replaced."""
         self._producer: Producer
         self._producer, self._largest = clients.new_producer(identity, self._on_error)
         self._reported: set[str] = set()
@@ -63,12 +64,12 @@ class SharedProducer:
         self._keep_polled()
 
     async def submit(self, topic: str, records: Sequence[OutgoingRecord]) -> Batch:
-        """Returns when librdkafka has the records; `Batch.wait` returns their outcomes, in the same order. Records of
-        one partition are written in the order in which they are submitted. Raises RestError (429) if too many requests
-        wait already; then nothing was written."""
+        """Returns once librdkafka has accepted the records; `Batch.wait` returns their outcomes, in the same order.
+        Records of one partition are written in the order in which they are submitted. Raises RestError (429), with
+        nothing written, if too many requests are waiting already."""
         batch = Batch(len(records), self._loop)
         done = 0
-        while not self._waiting and done < len(records):  # no request that came before is overtaken
+        while not self._waiting and done < len(records):  # a waiting request must not be overtaken
             end = min(done + _AT_ONCE, len(records))
             done = self._send(batch, topic, records, done, end)
             if done < end:
@@ -77,21 +78,21 @@ class SharedProducer:
                 await asyncio.sleep(0)
         if done < len(records):
             await self._send_rest(batch, topic, records, done)
-        if self._is_closing:  # it was retired meanwhile
+        if self._is_closing:  # the producer was retired meanwhile
             self._keep_polled()
         return batch
 
     async def produce(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
-        """Submits, and waits for the outcomes."""
+        """Submit the records and wait for their outcomes."""
         return await (await self.submit(topic, records)).wait()
 
     async def refresh(self, topic: str) -> None:
-        """Asks brokers for the topic's partitions now. What that fails with, producing will, too."""
+        """Request the topic's partitions from brokers now. Errors are ignored: producing reports them as well."""
         with contextlib.suppress(self._kafka_exception):
             await asyncio.to_thread(self._producer.list_topics, topic, _REFRESH_S)
 
     def _send(self, batch: Batch, topic: str, records: Sequence[OutgoingRecord], start: int, end: int) -> int:
-        """Returns the index of the first record for which there is no room."""
+        """Returns the index of the first record for which the buffer has no space."""
         produce = self._producer.produce
         for index in range(start, end):
             key, value, partition, timestamp_ms, headers = records[index]
@@ -109,7 +110,7 @@ class SharedProducer:
         return end
 
     async def _send_rest(self, batch: Batch, topic: str, records: Sequence[OutgoingRecord], done: int) -> None:
-        """As deliveries make room for them. What finds none in time is refused."""
+        """Send the records as deliveries free space in the buffer. Records that find no space in time are rejected."""
         if not done and self._waiting >= self._max_waiting:
             raise RestError(TOO_MANY_REQUESTS, "Too many requests are waiting for space in the producer's buffer.")
         self._waiting += 1
@@ -142,7 +143,7 @@ class SharedProducer:
         return Undelivered(kind, message)
 
     def _on_error(self, error: "KafkaError") -> None:
-        """Called in the thread that polls."""
+        """Called in the polling thread."""
         if error.fatal():
             self.is_broken = True
             log.error("a producer failed fatally and is being replaced", reason=error.str())
@@ -150,7 +151,7 @@ class SharedProducer:
             log.warning("a producer reported an error", reason=reason)
 
     def _is_news(self, reason: str) -> bool:
-        """librdkafka reports every attempt to connect."""
+        """Whether the error has not been logged recently: librdkafka reports every connection attempt."""
         now = time.monotonic()
         if now > self._reported_until:
             self._reported.clear()
@@ -160,7 +161,7 @@ class SharedProducer:
         return is_news
 
     def _keep_polled(self) -> None:
-        """Starts the thread if it is not running, or has just decided to end."""
+        """Start the thread unless it is running. It may have just decided to end."""
         with self._ending:
             if not self._is_polled:
                 self._is_polled = True
@@ -175,19 +176,19 @@ class SharedProducer:
                     return
             try:
                 served = self._producer.poll(_POLL_S)
-            except Exception:  # of a callback: the reports of other requests must not end with it
+            except Exception:  # raised by a callback: the other requests still need their reports
                 log.exception("a delivery report could not be handled")
                 continue
             if served and self._waiting:
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for space
                     self._loop.call_soon_threadsafe(self._room.set)
 
     def retire(self) -> None:
-        """Ends once its records are delivered or have timed out."""
+        """Let the polling thread end once all records are delivered or have timed out."""
         self._is_closing = True
 
     async def close(self, timeout_s: float) -> None:
-        """Records that are not delivered by then are given up: their requests end with errors."""
+        """Records that are not delivered within the timeout are purged: their requests end with errors."""
         self.retire()
         await asyncio.to_thread(self._thread.join, timeout_s)
         if self._thread.is_alive():

@@ -14,8 +14,8 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     pass
 
 
-# A request has thousands of records, which cannot be part of a cycle: the garbage collector need not look at them, and
-# while it looks nothing else is served.
+# gc=False: a request has thousands of records, which cannot be part of a cycle, so the garbage collector need not scan
+# them. While it scans, no request is served.
 
 # --- Producing --------------------------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ class BinaryRecord(_Body, gc=False):
 
 
 class BinaryProduce(_Body):
-    """A request whose records are all in base64 as they should be, decoded in one go."""
+    """A request whose records are all valid base64, decoded in one pass."""
 
     records: list[BinaryRecord] | None = None
     key_schema: str | None = None
@@ -37,13 +37,13 @@ class BinaryProduce(_Body):
 
 
 class RawRecord(_Body, gc=False):
-    key: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)  # a default would have to be described as JSON
+    key: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)  # a plain default would have to be described as JSON
     value: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
     partition: int | None = None
 
 
 class RawProduce(_Body):
-    """A request of any format: keys and values as they were written."""
+    """A request of any format: keys and values stay undecoded."""
 
     records: list[RawRecord] | None = None
     key_schema: str | None = None
@@ -168,7 +168,7 @@ class Error(msgspec.Struct):
 
 
 def decoder(body: type[Any]) -> msgspec.json.Decoder[Any]:
-    """Texts with numbers are numbers, as Confluent's proxy takes them."""
+    """A decoder that converts strings to numbers where numbers are required, as Confluent's proxy does."""
     return msgspec.json.Decoder(body, strict=False)
 
 

@@ -1,4 +1,4 @@
-"""Consumer instances: created in a group, subscribed or assigned, read from, and deleted."""
+"""Consumer instances: create one in a group, subscribe or assign, read from it, and delete it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -87,7 +87,7 @@ class ConsumerEndpoints:
     # --- Offsets ------------------------------------------------------------------------------------------------------
 
     async def commit(self, request: Request) -> Response:
-        """The offsets of the last records that were processed: what is committed is one more."""
+        """The body has the offsets of the last processed records; the committed offset is one higher."""
         media_type = response_type(request.headers.get("accept"))
         instance = self._instance(request)
         body = await _body(request, bodies.OFFSETS)
@@ -135,7 +135,7 @@ class ConsumerEndpoints:
         await instance.use(lambda consumer: consumer.seek_to_end(partitions))
         return no_content()
 
-    # --- Parts --------------------------------------------------------------------------------------------------------
+    # --- Helpers ------------------------------------------------------------------------------------------------------
 
     def _instance(self, request: Request) -> ConsumerInstance:
         path = request.path_params
@@ -147,7 +147,7 @@ class ConsumerEndpoints:
 
 
 async def _body(request: Request, decoder: "msgspec.json.Decoder[_Body]") -> _Body | None:
-    """None if there is none."""
+    """None if the body is empty."""
     body = await request.body()
     if not body:
         return None

@@ -1,4 +1,4 @@
-"""The content types of version 2: `application/vnd.kafka.json.v2+json` and the like."""
+"""The content types of version 2, such as `application/vnd.kafka.json.v2+json`."""
 
 import re
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ _ANY: Final = frozenset({"*/*", "application/*", "*/json"})
 @dataclass(frozen=True, slots=True)
 class MediaType:
     name: str
-    """What the response says it is; empty leaves it to the server."""
+    """The type for the response; empty lets the server choose."""
     format: EmbeddedFormat | None
-    """None where the type names none."""
+    """None if the type names no format."""
 
 
 def produced_format(content_type: str | None) -> EmbeddedFormat:
-    """Of the records in a request body. Types that name no format stand for binary. Raises RestError (415)."""
+    """The format of the records in a request body. Types that name no format mean binary. Raises RestError (415)."""
     name = media_type_name(content_type or JSON)
     if name in (JSON, "application/octet-stream"):
         return EmbeddedFormat.BINARY
@@ -36,24 +36,25 @@ def produced_format(content_type: str | None) -> EmbeddedFormat:
 
 
 def check_body_type(content_type: str | None) -> None:
-    """Of a body without records. Raises RestError (415)."""
+    """Check the type of a body without records. Raises RestError (415)."""
     produced_format(content_type)
 
 
 def response_type(accept: str | None) -> str:
-    """Of a response without records. Raises RestError (406)."""
+    """The type of a response without records. Raises RestError (406)."""
     for media_type in _accepted(accept):
         return media_type.name or KAFKA_V2_JSON
     raise RestError(NOT_ACCEPTABLE)
 
 
 def error_type(accept: str | None) -> str:
-    """Of an error, which is written whether or not its type is accepted."""
+    """The type of an error response, which is sent even if the client does not accept the type."""
     return next((each.name or KAFKA_V2_JSON for each in _accepted(accept)), KAFKA_V2_JSON)
 
 
 def records_type(accept: str | None, embedded: EmbeddedFormat) -> str:
-    """Of a response with records of a consumer instance. Raises RestError (40601 if other formats are accepted)."""
+    """The type of a response with records of a consumer instance. Raises RestError (40601 if other formats are
+    accepted)."""
     own = f"application/vnd.kafka.{embedded.value}.v2+json"
     mismatch = False
     for media_type in _accepted(accept):
@@ -64,7 +65,7 @@ def records_type(accept: str | None, embedded: EmbeddedFormat) -> str:
 
 
 def _accepted(accept: str | None) -> Iterator[MediaType]:
-    """The types that are known, those that the client prefers first."""
+    """The accepted types that the proxy knows, most preferred first."""
     for name, weight in sorted(accepted_ranges(accept), key=lambda each: -each.weight):
         if weight <= 0:
             return

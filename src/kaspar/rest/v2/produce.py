@@ -1,7 +1,7 @@
-"""POST /topics/{topic} and /topics/{topic}/partitions/{partition}: records to a topic, or to one partition of it.
+"""POST /topics/{topic} and /topics/{topic}/partitions/{partition}: writes records to a topic or to one partition.
 
-A record that does not match its format is rejected individually; the others are written. If no record of a request
-matches, the whole request is rejected, with the status of Confluent's proxy.
+A record that does not match its format is rejected individually, and the others are written. If no record of a request
+matches, the whole request is rejected, with the same status as in Confluent's proxy.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ from kaspar.web.turns import Turn
 _NOT_RETRIABLE: Final = 1
 _RETRIABLE: Final = 2
 _WHOLE_REQUEST: Final = (KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION)
-"""Confluent's proxy gives their codes to records, and the response their status."""
+"""The kinds whose codes Confluent's proxy gives to records, and whose status it gives to the whole response."""
 _STATUSES: Final[dict[int | None, int]] = {kind.code: kind.status for kind in _WHOLE_REQUEST}
 _GROUPS_UNDER_WAY: Final = 20
 _OFFSETS: Final = b'{"offsets":['
@@ -84,7 +84,7 @@ class ProduceEndpoint:
                 await written.add(outgoing, submit)
             return await written.response(_Schemas(None, None), media_type)
         request, groups = await raw_groups(body, turn)
-        await self._context.topics.partition_count(identity, topic)  # an unknown topic registers no schema
+        await self._context.topics.partition_count(identity, topic)  # no schema is registered for an unknown topic
         schemas = _Schemas(None, None)
         encode_key: Encoder
         encode_value: Encoder
@@ -106,7 +106,7 @@ class ProduceEndpoint:
         groups: RawGroups,
         turn: Turn,
     ) -> "_Schemas":
-        """Raises RestError if there are keys or values, and no schema for them."""
+        """Raises RestError if there are keys or values but no schema for them."""
         needs_key = not _has_schema(request.key_schema, request.key_schema_id)
         needs_value = not _has_schema(request.value_schema, request.value_schema_id)
         for group in groups:
@@ -178,7 +178,7 @@ def _has_schema(text: str | None, schema_id: int | None) -> bool:
 
 
 def _nothing(raw: msgspec.Raw) -> bytes | None:
-    """Where there is no schema, there are no keys or values either."""
+    """The encoder where no schema is given, which implies that there are no keys or values."""
     assert raw == NULL
     return None
 
@@ -209,7 +209,7 @@ async def _slowly(encode: Encoder, raw: msgspec.Raw) -> bytes | None:
 
 
 class _Written:
-    """What has been written of a request, in the order of its records."""
+    """The groups of records of a request that were submitted, in order, and the parts of the response."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -217,7 +217,7 @@ class _Written:
         self._parts: list[bytes] = []
         self._status = 200
         self._refusal: RestError | None = None
-        """Of the first record that cannot be written."""
+        """The error of the first record that could not be encoded."""
         self._is_any_sent = False
 
     async def add(
@@ -225,7 +225,7 @@ class _Written:
         encoded: Sequence[OutgoingRecord | RestError],
         submit: Callable[[Sequence[OutgoingRecord]], Awaitable[WaitForOutcomes]],
     ) -> None:
-        """Raises RestError if a producer refuses the first records of a request."""
+        """Raises RestError if a producer rejects the first records of a request."""
         if self._turn.is_over:
             await self._turn.next()
         sent = [each for each in encoded if isinstance(each, OutgoingRecord)]
@@ -251,7 +251,7 @@ class _Written:
             raise self._refusal
         while self._under_way:
             await self._finish_first()
-        # An empty response has everything that follows the offsets, too.
+        # The rest of the response, which follows the offsets, is taken from an encoded response without offsets.
         rest = encode(bodies.ProduceResponse([], schemas.key_id, schemas.value_id))
         parts = [_OFFSETS, *self._parts, rest[len(_OFFSETS) :]]
         return JsonParts(parts, media_type=media_type, status=self._status)

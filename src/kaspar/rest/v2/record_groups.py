@@ -1,7 +1,7 @@
-"""The records of a request in groups: the event loop deals with one at a time, and serves others in between.
+"""Splits the records of a request into groups, so that the event loop can serve other requests between them.
 
-The body of a usual request is decoded in one go. One with very many records is split first: a decoder lets nobody else
-have a turn.
+The body of a usual request is decoded in one pass. A body with very many records is split before it is decoded, because
+a decoder does not yield to the event loop.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from kaspar.web.turns import Turn
 GROUP_RECORDS: Final = 500
 GROUP_BYTES: Final = 64 * 1024
 AT_ONCE_BRACES: Final = 20_000
-"""A few milliseconds of decoding, if each is a record."""
+"""A few milliseconds of decoding, if each brace is a record."""
 AT_ONCE_BYTES: Final = 2 << 20
 
 _Record = TypeVar("_Record")
@@ -29,7 +29,7 @@ _raw_records: Final = bodies.decoder(list[bodies.RawRecord])
 
 
 async def binary_groups(body: bytes, partition: int, turn: Turn) -> list[list[OutgoingRecord]] | None:
-    """The quick way for records in base64; None if anything about the body is not as it should be."""
+    """Fast path for base64 records; None if anything in the body is invalid or the body is too large for one pass."""
     if not _is_usual(body):
         return None
     try:
@@ -56,14 +56,14 @@ async def binary_groups(body: bytes, partition: int, turn: Turn) -> list[list[Ou
 
 
 async def raw_groups(body: bytes, turn: Turn) -> tuple[bodies.RawProduce | bodies.SplitProduce, RawGroups]:
-    """The request, and its records. Raises RestError."""
+    """The request, and its records in groups. Raises RestError."""
     if _is_usual(body):
         request = decode_body(bodies.RAW_PRODUCE, body)
         return request, await _checked(_grouped(request.records or ()), turn)
     split = decode_body(bodies.SPLIT_PRODUCE, body)
     records = bytes(split.records)
     if not records.startswith(b"["):
-        request = decode_body(bodies.RAW_PRODUCE, body)  # there are none, or that is refused
+        request = decode_body(bodies.RAW_PRODUCE, body)  # no array of records: missing, or rejected by the decoder
         return request, await _checked(_grouped(request.records or ()), turn)
     return split, await _checked(await _split(records, turn), turn)
 

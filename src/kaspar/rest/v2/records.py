@@ -1,4 +1,4 @@
-"""GET /consumers/{group}/instances/{instance}/records: records of an instance, in its format."""
+"""GET /consumers/{group}/instances/{instance}/records: reads records of an instance, in its format."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -39,7 +39,7 @@ class RecordsEndpoint:
         await self._context.consumers.refresh(instance)
         messages = await instance.read(limits, request.is_disconnected)
         array, problem = await self._decoded(instance.options.format, messages)
-        if await request.is_disconnected():  # somebody else may read them
+        if await request.is_disconnected():  # other requests may read the records
             await instance.give_back(messages)
             return json_response([], media_type=media_type)
         await instance.give_back(messages[array.count :])
@@ -62,9 +62,9 @@ class RecordsEndpoint:
     async def _decoded(
         self, embedded: EmbeddedFormat, messages: "Sequence[Message]"
     ) -> "tuple[_RecordArray, RestError | None]":
-        """Those up to the first that is not of the format, and what is wrong with that one."""
+        """The records up to the first that does not have the format, and the error for that one."""
         decode, array = self._decoder(embedded), _RecordArray()
-        if embedded.schema_type is not None:  # asks the registry
+        if embedded.schema_type is not None:  # decoding may call the registry
             return array, await self._context.schemas.decoding(lambda: _decode_all(decode, messages, array))
         turn = self._context.turns.begin()
         for message in messages:
@@ -89,7 +89,7 @@ class RecordsEndpoint:
 
 
 class _RecordArray:
-    """JSON of records, which is encoded a few records at a time."""
+    """A JSON array of records, encoded in groups as records are added."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -122,7 +122,7 @@ def _decode_all(decode: _Decode, messages: "Sequence[Message]", array: _RecordAr
 
 
 def _decode_one(decode: _Decode, message: "Message", array: _RecordArray) -> RestError | None:
-    """Adds the record, or returns what is wrong with it."""
+    """Add the decoded record, or return the error."""
     try:
         array.add(decode(message))
     except UndecodableRecord as problem:

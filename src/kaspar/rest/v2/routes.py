@@ -1,4 +1,4 @@
-"""The routes of version 2, and their description."""
+"""The routes of version 2, and their OpenAPI description."""
 
 from functools import cache
 

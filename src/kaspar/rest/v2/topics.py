@@ -1,4 +1,4 @@
-"""Topics, their partitions and offsets, and the ids of brokers."""
+"""Topics, their partitions and offsets, and broker ids."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,1 +1,1 @@
-"""Version 3 of the API: a Kafka cluster as resources, and records over connections that stay open."""
+"""Version 3 of the API: a Kafka cluster as resources, and records streamed over open connections."""

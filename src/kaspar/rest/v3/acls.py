@@ -27,7 +27,7 @@ _KINDS: Final[dict[str, type[IntEnum]]] = {
     "operation": AclOperation,
     "permission": AclPermissionType,
 }
-"""The parts of an ACL that are one of some names."""
+"""The fields of an ACL whose values are enumerated."""
 
 _Kind = TypeVar("_Kind", bound=IntEnum)
 
@@ -109,7 +109,7 @@ async def _delete(call: Call) -> DeleteAclsResponse:
     return DeleteAclsResponse(_many(names, deleted))
 
 
-# --- What requests say ------------------------------------------------------------------------------------------------
+# --- Requests ---------------------------------------------------------------------------------------------------------
 
 
 def _filter(call: Call) -> AclFilter:
@@ -125,7 +125,7 @@ def _filter(call: Call) -> AclFilter:
 
 
 def _wanted(call: Call, name: str, kind: type[_Kind]) -> _Kind:
-    """Raises RestError: 404 for a name that there is not, as a parameter has in Confluent's proxy."""
+    """The enum value of a query parameter. Raises RestError: 404 for an unknown name, as in Confluent's proxy."""
     found = _named(kind, call.text(name, "ANY"))
     if found is None:
         raise missing()
@@ -147,7 +147,7 @@ def _acl(request: CreateAclRequest) -> Acl:
 
 
 def _given(name: str, kind: type[_Kind], text: str) -> _Kind:
-    """Raises RestError."""
+    """The enum value of a field in the body. Raises RestError."""
     found = _named(kind, text)
     if found is None:
         raise RestError(BAD_REQUEST, f"{name} cannot be {text}")
@@ -160,7 +160,7 @@ def _named(kind: type[_Kind], text: str) -> _Kind | None:
     return next((each for each in kind if each.name == text.upper()), None)
 
 
-# --- What responses say -----------------------------------------------------------------------------------------------
+# --- Responses --------------------------------------------------------------------------------------------------------
 
 
 def _many(names: ResourceNames, acls: Sequence[Acl]) -> list[AclData]:
@@ -172,7 +172,7 @@ def _one(names: ResourceNames, acl: Acl) -> AclData:
 
 
 def _query(acl: Acl) -> dict[str, str]:
-    """The parameters that select this ACL, which are also its fields."""
+    """The query parameters that select this ACL; its fields in responses have the same names."""
     return {
         "resource_type": acl.resource_type.name,
         "resource_name": acl.resource_name,
@@ -185,7 +185,7 @@ def _query(acl: Acl) -> dict[str, str]:
 
 
 def _parameters(*, is_required: bool) -> tuple[Parameter, ...]:
-    """Of a search, or of a deletion, which has to say more."""
+    """The query parameters of a search or a deletion. A deletion requires some of them."""
     kinds = tuple(
         Parameter(
             name,

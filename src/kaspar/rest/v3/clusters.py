@@ -19,7 +19,7 @@ class ClusterData(Resource, kw_only=True):
     kind: str = "KafkaCluster"
     cluster_id: str
     controller: Relationship | None
-    """Null while there is none."""
+    """Null while there is no controller."""
     acls: Relationship
     brokers: Relationship
     broker_configs: Relationship
@@ -110,7 +110,7 @@ def _broker(names: ResourceNames, node: ClusterNode) -> BrokerData:
 
 
 def check_broker(cluster: ClusterDescription, broker_id: int) -> None:
-    """A request that only this broker can handle would wait for it to come up. Raises RestError."""
+    """Raises RestError for an unknown broker: a request that only this broker can handle would wait for it to start."""
     if all(node.node_id != broker_id for node in cluster.nodes):
         raise missing(f"Broker {broker_id} cannot be found.")
 

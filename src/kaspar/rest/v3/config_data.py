@@ -101,7 +101,7 @@ class AlterEntry(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     value: str | None = None
     operation: Literal["SET", "DELETE"] | None = None
-    """SET if there is none."""
+    """None means SET."""
 
 
 class AlterConfigsRequest(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """The settings of one resource: of a topic, of a broker, or of all brokers together (`broker-configs`).
 
-What can be done with them is the same for each kind, so a kind is declared once, and has the same endpoints.
+The operations are the same for each kind of resource, so a kind is declared once and gets the same endpoints.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,15 +54,15 @@ def check_known(
 class ConfigKind:
     path: str
     owner: str
-    """For people: `a topic`."""
+    """As it appears in the endpoints' summaries: `a topic`."""
     resource: Callable[[Call], ConfigResource]
     segments: Callable[[str], tuple[str, ...]]
-    """Of the URL of the list, by the name of the resource."""
+    """The path segments of the URL of the list, given the name of the resource."""
     data: Callable[[ResourceNames, str, ConfigEntry], Any]
     data_type: Any
     list_type: Any
     are_all_known: bool = True
-    """Whether a setting that has no value is listed, too: then one that is not listed does not exist."""
+    """Whether settings without a value are listed too, so that a setting that is not listed does not exist."""
 
     async def list(self, call: Call) -> Any:
         names, resource = call.names(), self.resource(call)

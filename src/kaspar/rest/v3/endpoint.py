@@ -1,6 +1,6 @@
-"""How an endpoint of version 3 is declared, and what its handler gets.
+"""The declaration of an endpoint of version 3, and the request that its handler gets.
 
-A declaration gives the route and the part of the OpenAPI description.
+A declaration defines the route and its part of the OpenAPI description.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -60,21 +60,21 @@ class Call:
         return self.path["topic_name"]
 
     def number(self, name: str) -> int:
-        """A number in the path. A path with anything else in its place does not exist."""
+        """A number in the path. A path with anything but a number does not exist."""
         text = self.path[name]
         if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MAX_INT):
             raise missing()
         return int(text)
 
     def text(self, name: str, default: str = "") -> str:
-        """A parameter of the query."""
+        """A query parameter."""
         return self.request.query_params.get(name, default)
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() == "true"
 
     def names(self, cluster_id: str | None = None) -> ResourceNames:
-        """Of the resources of this cluster, or of the one in the path."""
+        """The names of resources of this cluster, or else of the cluster in the path."""
         base = self.context.links.to(self.request, "")
         authority = self.context.config.settings.confluent_resource_name_authority.strip("/")
         return ResourceNames(base, authority, self.cluster_id if cluster_id is None else cluster_id)
@@ -84,8 +84,8 @@ class Call:
         return decoded(decoder, await self.request.body())
 
     async def ask(self, function: Callable[[Admin], _Result]) -> _Result:
-        """What the function returns, which is called in a thread after the cluster in the path was found to be the
-        one that the session is about. Raises RestError."""
+        """Call the function in a thread and return its result, if the cluster in the path is the one that the session
+        is connected to. Raises RestError."""
         return await self.ask_cluster(lambda admin, cluster: function(admin))
 
     async def ask_cluster(self, function: Callable[[Admin, ClusterDescription], _Result]) -> _Result:
@@ -116,7 +116,7 @@ class NoContent:
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Any]]
-"""Returns what is sent as JSON, NoContent, or a whole Response."""
+"""Returns an object to send as JSON, NoContent, or a complete Response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Endpoint:
     summary: str
     tag: str
     response: Any = None
-    """The type of the JSON; None if there is none."""
+    """The type of the JSON; None if the response is empty."""
     status: int = 200
     body: Any = None
     parameters: tuple[Parameter, ...] = ()
@@ -160,12 +160,12 @@ class Endpoint:
 
 
 def check_accepted(accept: str | None) -> None:
-    """Responses are JSON. Raises RestError (406) for a client that accepts none."""
+    """Raises RestError (406) if the client does not accept JSON."""
     if not any(each.name in _ACCEPTED and each.weight > 0 for each in accepted_ranges(accept)):
         raise RestError(NOT_ACCEPTABLE)
 
 
 def check_body_type(content_type: str | None) -> None:
-    """A body of no type is taken for JSON. Raises RestError (415)."""
+    """A body without a type is assumed to be JSON. Raises RestError (415)."""
     if content_type and media_type_name(content_type) != JSON:
         raise RestError(UNSUPPORTED_MEDIA_TYPE)

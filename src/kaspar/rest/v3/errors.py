@@ -1,4 +1,4 @@
-"""The errors of version 3, beside those that both versions have."""
+"""The errors that only version 3 has."""
 
 from typing import Final
 
@@ -10,12 +10,12 @@ NO_BODY: Final = "Null input provided. Data is required."
 
 
 def missing(sentence: str = "HTTP 404 Not Found") -> RestError:
-    """There is no such resource."""
+    """The error for a resource that does not exist."""
     return RestError(MISSING, sentence)
 
 
 def refused_record(sentence: str) -> RestError:
-    """A record that is JSON, and cannot be written."""
+    """The error for a record that is valid JSON but cannot be written."""
     return RestError(BAD_REQUEST, f"Bad Request: {sentence}")
 
 

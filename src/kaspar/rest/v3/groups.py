@@ -1,4 +1,4 @@
-"""Consumer groups of both protocols, their members, and what is assigned to those."""
+"""Consumer groups of both protocols, their members, and the members' assignments."""
 
 import re
 from typing import Final
@@ -35,7 +35,7 @@ class ConsumerGroupData(Resource, kw_only=True):
     state: str
     type: str
     is_mixed_consumer_group: bool
-    """Whether members of both protocols are in it, as while it is upgraded (KIP-848)."""
+    """Whether the group has members of both protocols, as during its upgrade (KIP-848)."""
     coordinator: Relationship
     consumers: Relationship
     lag_summary: Relationship
@@ -97,7 +97,7 @@ async def _get(call: Call) -> ConsumerGroupData:
 
 
 def describe_group(admin: Admin, group_id: str, none: RestError | None = None) -> GroupDescription:
-    """Raises Refused, and `none` or another RestError if there is no such group."""
+    """Raises `none` or another RestError if the group does not exist, and Refused for other errors."""
     described = describe_consumer_groups(admin, [group_id])[group_id]
     if isinstance(described, Refused) and described.code is not ErrorCode.GROUP_ID_NOT_FOUND:
         raise described
@@ -107,7 +107,7 @@ def describe_group(admin: Admin, group_id: str, none: RestError | None = None) -
 
 
 def _exists(described: GroupDescription | Refused) -> bool:
-    """Brokers before Kafka 4.0 describe a group that does not exist as a dead one."""
+    """Brokers before Kafka 4.0 describe a group that does not exist as dead."""
     if isinstance(described, Refused):
         return False
     return not (described.is_simple and described.state == _DEAD)
@@ -133,11 +133,11 @@ def _group(names: ResourceNames, group: GroupDescription | Refused) -> ConsumerG
 
 
 def state_name(state: str) -> str:
-    """Kafka's PreparingRebalance is PREPARING_REBALANCE here."""
+    """The API's form of a group state: PREPARING_REBALANCE for Kafka's PreparingRebalance."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", state).upper() or "UNKNOWN"
 
 
-# --- Their members ----------------------------------------------------------------------------------------------------
+# --- Members ----------------------------------------------------------------------------------------------------------
 
 
 async def _list_consumers(call: Call) -> ConsumerDataList:

@@ -1,6 +1,6 @@
-"""The lag of consumer groups: the committed offsets, and the ends of their partitions.
+"""The lag of consumer groups: committed offsets, and the end offsets of their partitions.
 
-The end is the last stable offset, so that a group that reads committed records only can reach it.
+The end offset is the last stable offset, so that a group with isolation level read_committed can reach it.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class ConsumerLagData(Resource, kw_only=True):
     log_end_offset: int
     lag: int
     consumer_id: str
-    """Empty, as the client's id, if no member has the partition."""
+    """Empty if the partition is not assigned to a member; so is `client_id`."""
     instance_id: str | None
     client_id: str
 
@@ -81,7 +81,7 @@ class _Lag:
 
 
 def _lags(admin: Admin, group_id: str) -> list[_Lag]:
-    """In the order of the partitions. Raises Refused and RestError."""
+    """The lags, sorted by partition. Raises Refused and RestError."""
     members = {where: each for each in describe_group(admin, group_id).members for where in each.assignment}
     committed = accepted(list_group_offsets(admin, [group_id])[group_id])
     if not committed:
@@ -91,7 +91,7 @@ def _lags(admin: Admin, group_id: str) -> list[_Lag]:
     lags = []
     for where in sorted(committed):
         end = ends[where]
-        if not isinstance(end, Refused):  # its topic was deleted, or the partition has no leader
+        if not isinstance(end, Refused):  # its topic was deleted, or it has no leader
             lags.append(_Lag(where, committed[where].offset, end.offset, members.get(where)))
     return lags
 

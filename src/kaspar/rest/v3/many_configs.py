@@ -1,4 +1,4 @@
-"""The settings of many resources at once: of all topics, of all brokers, and those that a new topic would have."""
+"""The settings of many resources at once: of all topics, of all brokers, and the defaults of a new topic."""
 
 from typing import Final
 
@@ -49,7 +49,7 @@ async def _list_of_topics(call: Call) -> TopicConfigDataList:
         data = [
             topic_config(names, resource.name, entry)
             for resource, entries in sorted(found.items(), key=lambda each: each[0].name)
-            if not isinstance(entries, Refused)  # it was deleted meanwhile
+            if not isinstance(entries, Refused)  # deleted meanwhile
             for entry in in_order(entries)
         ]
         return TopicConfigDataList(metadata=names.many("topics", "-", "configs"), data=data)
@@ -58,7 +58,7 @@ async def _list_of_topics(call: Call) -> TopicConfigDataList:
 
 
 async def _alter_of_topics(call: Call) -> Response:
-    """A topic that is refused does not fail the others. A setting that does not exist fails all."""
+    """A topic that is rejected does not fail the others, but a setting that does not exist fails the whole request."""
     cluster_id, request = call.cluster_id, await call.body(_ALTER)
     changes = {of_topic(each.topic_name): changes_of(each.configs) for each in request.data}
     validate_only = bool(request.validate_only)
@@ -95,7 +95,7 @@ async def _list_of_brokers(call: Call) -> BrokerConfigDataList:
 
 
 async def _list_defaults(call: Call) -> TopicConfigDataList:
-    """Those that a topic of this name would have, whether or not there is one."""
+    """The settings that a new topic with this name would have. The topic may exist."""
     names, topic = call.names(), call.topic
 
     def ask(admin: Admin) -> TopicConfigDataList:
@@ -112,7 +112,7 @@ async def _list_defaults(call: Call) -> TopicConfigDataList:
 
 
 def _inherited(entry: ConfigEntry) -> ConfigEntry:
-    """Without the value of the topic itself."""
+    """The entry without the value that is set for the topic itself."""
     others = tuple(each for each in entry.synonyms if each.source is not ConfigSource.DYNAMIC_TOPIC_CONFIG)
     if not others:
         return entry

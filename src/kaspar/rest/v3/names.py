@@ -1,4 +1,4 @@
-"""How resources are named: by URLs, which lead to them, and by Confluent's resource names.
+"""The names of resources: URLs, and Confluent's resource names (CRN).
 
 names.url("topics", "orders")                    http://localhost:8082/v3/clusters/5e1f/topics/orders
 names.crn(("topic", "orders"))                   crn:///kafka=5e1f/topic=orders
@@ -11,17 +11,17 @@ from urllib.parse import quote, urlencode
 from kaspar.rest.v3.resources import ListMetadata, Metadata, Relationship
 
 _SAFE = "-._~:@!$&'()*+,;="
-"""What a segment of a path may have unquoted."""
+"""The characters that need no quoting in a path segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceNames:
-    """Of the resources of one cluster."""
+    """The names of one cluster's resources."""
 
     base_url: str
-    """Of the proxy, without a slash at the end."""
+    """The proxy's URL, without a slash at the end."""
     authority: str
-    """Of the resource names; usually empty."""
+    """The authority in resource names; usually empty."""
     cluster_id: str
 
     def url(self, *segments: str | int, query: Mapping[str, str] | None = None) -> str:
@@ -30,7 +30,7 @@ class ResourceNames:
         return url if query is None else f"{url}?{urlencode(query)}"
 
     def crn(self, *parts: tuple[str, str | int | None]) -> str:
-        """A part without a value is a resource of which its parent has one."""
+        """The resource name of these parts. A part without a name is the only resource of its kind in its parent."""
         named = (("kafka", self.cluster_id), *parts)
         path = "/".join(kind if name is None else f"{kind}={name}" for kind, name in named)
         return f"crn://{self.authority}/{path}"

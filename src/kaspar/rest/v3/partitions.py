@@ -34,7 +34,7 @@ class PartitionData(Resource, kw_only=True):
     topic_name: str
     partition_id: int
     leader: Relationship | None
-    """Null while there is none."""
+    """Null while there is no leader."""
     replicas: Relationship
     reassignment: Relationship
 
@@ -165,7 +165,7 @@ async def _list_broker_replicas(call: Call) -> ReplicaDataList:
         data = [
             replica
             for _, topic in sorted(describe_topics_by_metadata(admin).items())
-            if not isinstance(topic, Refused)  # it was deleted meanwhile
+            if not isinstance(topic, Refused)  # deleted meanwhile
             for partition in topic.partitions
             if broker_id in partition.replicas
             for replica in _replicas(names, topic.name, partition)

@@ -1,4 +1,4 @@
-"""Partitions that move to other brokers."""
+"""Partition reassignments in progress."""
 
 from collections.abc import Mapping
 from typing import Final

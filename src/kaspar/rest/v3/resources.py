@@ -1,4 +1,4 @@
-"""What the JSON of all resources has in common."""
+"""Fields that the JSON of all resources has in common."""
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Relationship(msgspec.Struct):
 
 
 class Resource(msgspec.Struct, kw_only=True):
-    """`kind` says which; each class has its own."""
+    """`kind` is the type of the resource; each class has its own."""
 
     kind: str
     metadata: Metadata

@@ -1,4 +1,4 @@
-"""The routes of version 3, and their description."""
+"""The routes of version 3, and their OpenAPI description."""
 
 from functools import cache
 from typing import Final
@@ -27,7 +27,7 @@ ALL_ENDPOINTS: Final = (
     *stream.ENDPOINTS,
     *batch.ENDPOINTS,
 )
-"""Paths with `-` for all resources come before those where a name stands in its place."""
+"""The first match wins, so paths with `-` for all resources precede those with a name in its place."""
 
 
 def v3_routes(context: RestContext) -> list[Route]:

@@ -43,7 +43,7 @@ class TopicData(Resource, kw_only=True):
     configs: Relationship
     partition_reassignments: Relationship
     authorized_operations: list[str]
-    """Empty unless they are asked for."""
+    """Empty unless they are requested."""
 
 
 class TopicDataList(ResourceList, kw_only=True):
@@ -66,7 +66,8 @@ class CreateTopicRequest(msgspec.Struct, forbid_unknown_fields=True):
     partitions_count: _Count | None = None
     replication_factor: _Factor | None = None
     replicas_assignments: list[ReplicasAssignment] | dict[str, list[Partition]] | None = None
-    """As the description of Confluent's API has them, or as its implementation has: by partition."""
+    """Either form is accepted: the list in the description of Confluent's API, or its implementation's map by
+    partition."""
     configs: list[TopicConfigValue] | None = None
     validate_only: bool | None = None
 
@@ -136,7 +137,7 @@ def _new_topic(request: CreateTopicRequest) -> NewTopic:
 
 
 def _assignments(given: list[ReplicasAssignment] | dict[str, list[int]] | None) -> list[list[int]]:
-    """The replicas of each partition, from 0 on without a gap. Raises RestError."""
+    """The replicas of each partition, numbered from 0 without gaps. Raises RestError."""
     if isinstance(given, dict):
         if not all(each.isascii() and each.isdecimal() and len(each) <= 10 for each in given):
             raise RestError(BAD_REQUEST, "replicas_assignments has a partition that is not a number")
@@ -150,7 +151,7 @@ def _assignments(given: list[ReplicasAssignment] | dict[str, list[int]] | None) 
 
 
 def _created(names: ResourceNames, wanted: NewTopic, created: CreatedTopic) -> TopicData:
-    """As the request has it where the broker does not say."""
+    """The topic with the counts that the broker returned, or else those of the request."""
     assignments = wanted.assignments
     partitions = created.partitions if created.partitions >= 0 else len(assignments) or wanted.partitions
     factor = created.replication_factor

@@ -12,12 +12,12 @@ from kaspar.monitor.doctor.observation import Observation
 
 SKEW_RATIO: Final = 1.5
 SKEW_COUNT: Final = 10
-"""A broker is skewed if it has half as much again as the mean, and at least so many more: small clusters never are."""
+"""A broker is skewed if it exceeds the mean by half and by at least this number: small clusters are never skewed."""
 SKEW_BYTES: Final = 10 << 30
 NOT_PREFERRED_RATIO: Final = 0.1
 """Kafka's leader.imbalance.per.broker.percentage."""
 MOST_REPLICAS: Final = 4000
-"""Per broker, as Kafka's own guidance has it."""
+"""Per broker, as recommended by Kafka."""
 
 
 @check(
@@ -74,7 +74,7 @@ def skewed_replicas(looks: Looks) -> Iterator[Fault]:
 
 
 def _above(observation: Observation, counts: Mapping[int, int]) -> list[tuple[int, int, float]]:
-    """The brokers that have clearly more than the mean of all live brokers."""
+    """The brokers that are clearly above the mean of all live brokers, with their counts and the mean."""
     live = observation.live_brokers
     if len(live) < 2:
         return []

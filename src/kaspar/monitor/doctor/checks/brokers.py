@@ -21,7 +21,7 @@ CLOCK_LIMIT_MS: Final = 2000
     "need.",
 )
 def no_controller(looks: Looks) -> Iterator[Fault]:
-    """A moment without one is an ordinary election, so the previous observation must not have seen one either."""
+    """The previous observation must also have seen no controller, because an ordinary election takes a moment."""
     if all(each.brokers and each.controller_id < 0 for each in looks.observations[-2:]):
         yield Fault("cluster", "No broker is the controller.", looks.access.start_broker())
 
@@ -42,7 +42,7 @@ def broker_down(looks: Looks) -> Iterator[Fault]:
 
 
 def replicas_on_missing(observation: Observation) -> dict[int, int]:
-    """The number of replicas on each broker that is fenced or gone; fenced ones without replicas count too."""
+    """The number of replicas on each broker that is fenced or gone, including fenced brokers without replicas."""
     if not observation.brokers:
         return {}
     live = set(observation.live_brokers)
@@ -121,8 +121,8 @@ def feature_levels_behind(looks: Looks) -> Iterator[Fault]:
     remedy="Synchronise the clocks of all machines with chrony or systemd-timesyncd.",
 )
 def clocks_apart(looks: Looks) -> Iterator[Fault]:
-    """Against this machine if one broker is known; against the middle of all brokers' clocks otherwise, so that the
-    clock of a laptop is not blamed on every broker."""
+    """With one or two brokers, clocks are compared with this machine's; otherwise with the median of all brokers'
+    clocks, so that the wrong clock of a laptop is not blamed on every broker."""
     clocks = looks.last.clocks
     if not clocks:
         return

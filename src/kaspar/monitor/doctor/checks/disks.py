@@ -1,4 +1,4 @@
-"""Disks: how full they are, and when they will be."""
+"""Disks: how full they are, and when they will be full."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from kaspar.monitor.doctor.observation import LogDirSeen, Observation
 FREE_RATIO: Final = 0.05
 SOON_S: Final = 24 * 3600
 LOOK_S: Final = 20.0
-"""Growth over less than this is no basis for a forecast."""
+"""Growth over less time than this is no basis for a forecast."""
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -76,7 +76,7 @@ def _sizes_by_topic(directory: LogDirSeen) -> "Counter[str]":
 
 
 def _shrink(looks: Looks, sizes: "Counter[str]") -> str | None:
-    """Halve the retention of the topic that has, or gains, most."""
+    """A command that halves the retention of the topic with the largest size or growth."""
     candidates = [topic for topic, _ in sizes.most_common() if not topic.startswith("__")]
     if not candidates:
         return None
@@ -107,7 +107,7 @@ def _is_temporary(path: str, folders: Sequence[str] = _TEMPORARY) -> bool:
 
 
 def replica_sizes(observation: Observation) -> dict[TopicPartition, int]:
-    """The size of each partition: that of its largest replica."""
+    """The size of each partition, which is that of its largest replica."""
     sizes: dict[TopicPartition, int] = {}
     for _, directory in _directories(observation):
         for where, size in directory.sizes.items():

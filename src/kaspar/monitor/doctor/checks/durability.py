@@ -1,4 +1,4 @@
-"""Settings that lose records when a broker or a disk fails."""
+"""Settings with which records are lost when a broker or a disk fails."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -72,7 +72,7 @@ def min_isr_one(looks: Looks) -> Iterator[Fault]:
 
 
 _MOST_TOPICS: Final = 20
-"""In one command."""
+"""The maximum number of topics in one command."""
 
 
 @check(

@@ -1,4 +1,4 @@
-"""Consumer groups: whether they keep up, by the rules of kaspar.monitor.lag over the observations."""
+"""Consumer groups: whether they keep up, according to the rules of kaspar.monitor.lag applied to the observations."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ from kaspar.monitor.lag.rules import had_no_lag, has_stalled, lag_never_decrease
 
 LOOKS: Final = 3
 LOOK_S: Final = 20.0
-"""Consumers commit every five seconds by default: fewer or closer looks would blame one between two commits."""
+"""Consumers commit every five seconds by default: fewer or closer looks would report a consumer between two commits."""
 _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 
 
@@ -37,7 +37,8 @@ def group_behind(looks: Looks) -> Iterator[Fault]:
 
 
 def _growth(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
-    """Since each partition was first seen: the group may be newer than the first look."""
+    """The growth of the lag since each partition's first commit was seen: the group may be newer than the first
+    look."""
     commits = [looks.commits(group_id, where) for where in behind]
     first, last = sum(each[0].lag for each in commits), sum(each[-1].lag for each in commits)
     span_s = (looks.last.at_ms - min(each[0].at_ms for each in commits)) / 1000
@@ -48,7 +49,7 @@ def _growth(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
 
 
 def _more_readers(looks: Looks, group_id: str, behind: list[TopicPartition]) -> str:
-    """More partitions, if every one already has a consumer of its own."""
+    """A command that adds partitions, if each already has its own consumer; otherwise one that describes the group."""
     group, topic = looks.last.groups[group_id], behind[0].topic
     partitions = len(looks.last.topics[topic].partitions) if topic in looks.last.topics else 0
     if group.members and 0 < partitions <= group.members:
@@ -81,7 +82,7 @@ def _always_has_members(looks: Looks, group_id: str) -> bool:
 
 
 def _lagging(looks: Looks, group_id: str) -> Iterator[TopicPartition]:
-    """The partitions that had lag at every look, if there were enough looks to tell."""
+    """The partitions that had lag at every look; none if there were not enough looks."""
     if looks.span_s < LOOK_S:
         return
     for where in sorted(looks.last.groups[group_id].committed):
@@ -108,7 +109,7 @@ def group_without_members(looks: Looks) -> Iterator[Fault]:
         lag = total_lag(looks.last, group_id)
         if group.state == "Empty" and lag > 0:
             detail = f"It is {counted(lag, 'record')} behind, on {counted(len(group.committed), 'partition')}."
-            # Not "group delete": a group that is only stopped would lose its place.
+            # Not "group delete": a group that is only stopped would lose its offsets.
             yield Fault(f"group {group_id}", detail, looks.access.kaspar("group", "describe", group_id))
 
 

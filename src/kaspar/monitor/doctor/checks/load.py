@@ -1,4 +1,4 @@
-"""What metrics pages say about the load of brokers, and about compaction."""
+"""The load of brokers, and compaction, according to metrics pages."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,10 +12,10 @@ from kaspar.monitor.doctor.observation import Observation, PageSeen
 from kaspar.quotas.entities import QuotaEntity
 
 IDLE_LIMIT: Final = 0.3
-"""Below it requests begin to wait: the usual alert for request handlers."""
+"""Below this fraction requests begin to queue; it is the usual alert threshold for request handlers."""
 STALL_LIMIT_S: Final = 1.0
 STARTING_S: Final = 180.0
-"""The page reports stalls of the last two minutes; those of a start are none that clients see."""
+"""The page reports stalls of the last two minutes; stalls during the start of a broker do not affect clients."""
 SLOW_MS: Final = 1000.0
 DESCRIPTORS_LIMIT: Final = 0.85
 
@@ -34,14 +34,14 @@ FAMILIES: Final = (
     HANDLERS_IDLE, NETWORK_IDLE, LONGEST_STALL, START_TIME, TOTAL_TIME, OPEN_FILES, MAX_FILES, DEAD_CLEANERS,
     UNCLEANABLE, COMPACTION_DELAY, THROTTLE_TIME,
 )  # fmt: skip
-"""All that the checks read of a page."""
+"""All metric families that the checks read from a page."""
 _QUOTAS: Final = {
     "Produce": "producer_byte_rate",
     "Fetch": "consumer_byte_rate",
     "Request": "request_percentage",
     "ControllerMutation": "controller_mutation_rate",
 }
-"""By the kinds of quotas that throttle."""
+"""The names of quotas, by the resource in the metrics of throttling."""
 
 
 @check(
@@ -136,14 +136,14 @@ def throttled_client(looks: Looks) -> Iterator[Fault]:
         words = [word for option in options for word in option]
         limit = looks.last.quotas.get(QuotaEntity(user or None, client_id or None), {}).get(quota)
         detail = f"Its {quota} was used up in each of {len(looks.observations)} observations."
-        command = looks.access.kaspar("quota", "list")  # of a default, which others have too
+        command = looks.access.kaspar("quota", "list")  # for a default quota, which also applies to others
         if limit is not None:
             command = looks.access.kaspar("quota", "set", *words, f"{quota}={2 * limit:.15g}")
         yield Fault(names, detail, command)
 
 
 def _throttled(observation: Observation) -> set[tuple[str, str, str]]:
-    """Quota, user and client id; Kafka writes a user as in a URL."""
+    """The throttled quotas, users and client ids. Kafka percent-encodes a user."""
     return {
         (quota, unquote(sample.labels.get("user", "")), sample.labels.get("clientId", ""))
         for page in observation.pages.values()

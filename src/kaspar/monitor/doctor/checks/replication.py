@@ -1,4 +1,4 @@
-"""Replicas: partitions without a leader, and those that have lost copies."""
+"""Replicas: partitions that are offline or have too few in-sync replicas."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,7 +11,7 @@ from kaspar.monitor.doctor.looks import Looks
 from kaspar.monitor.doctor.observation import Observation
 
 CATCH_UP_S: Final = 30.0
-"""A replica that gains nothing on its leader for so long does not catch up; Kafka's replica.lag.time.max.ms."""
+"""A replica that gains nothing on its leader for this long is not catching up; the same as replica.lag.time.max.ms."""
 
 
 @check(
@@ -95,7 +95,7 @@ def under_replicated(looks: Looks) -> Iterator[Fault]:
 
 
 def _by_missing_replica(observation: Observation) -> dict[int, list[TopicPartition]]:
-    """The partitions whose replica on each broker is not in sync. Reassigned ones are being copied on purpose."""
+    """The partitions with an out-of-sync replica on each broker, except those with a reassignment in progress."""
     found: dict[int, list[TopicPartition]] = {}
     for where, each in observation.partitions():
         if len(each.isr) < len(each.replicas) and where not in observation.reassigning and each.leader >= 0:
@@ -140,7 +140,7 @@ def _not_catching_up(looks: Looks) -> list[tuple[TopicPartition, int]]:
 
 
 def _bytes_behind(observation: Observation, where: TopicPartition, broker_id: int) -> int:
-    """By how much the replica's log is smaller than the leader's; 0 if sizes are not known."""
+    """The number of bytes by which the replica's log is smaller than the leader's; 0 if a size is unknown."""
     leader = (
         observation.topics[where.topic].partitions[where.partition].leader if where.topic in observation.topics else -1
     )

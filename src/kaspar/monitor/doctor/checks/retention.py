@@ -1,4 +1,4 @@
-"""Retention against groups: records that are deleted before a group has read them."""
+"""Retention and groups: records that are deleted before a group has read them."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ from kaspar.monitor.doctor.looks import Looks, topics_of
 from kaspar.monitor.doctor.observation import Observation
 
 USED_UP: Final = 0.8
-"""The part of a topic's retention after which unread records are in danger."""
+"""The fraction of a topic's retention after which unread records are in danger."""
 _UNLIMITED: Final = -1
 
 
@@ -98,7 +98,7 @@ def _is_unread(observation: Observation, where: TopicPartition, offset: int) -> 
 
 
 def danger_ms(observation: Observation, topic: str) -> int | None:
-    """The age at which unread records of a topic are in danger; None if time deletes none."""
+    """The age at which unread records of a topic are in danger; None if it has no time-based retention."""
     retention_ms = observation.number(topic, "retention.ms")
     policy = observation.topic_setting(topic, "cleanup.policy") or "delete"
     if retention_ms is None or retention_ms == _UNLIMITED or "delete" not in policy:

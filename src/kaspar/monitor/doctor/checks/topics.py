@@ -48,7 +48,7 @@ _MOST_COMPARED: Final = 100
 
 
 def _is_numbered(name: str, other: str) -> bool:
-    """Names that differ in their digits only are a series, not a mistake."""
+    """Whether the names differ only in their trailing digits: they are a series, not a typo."""
     return name.rstrip("0123456789") == other.rstrip("0123456789")
 
 
@@ -81,7 +81,7 @@ def timestamps_ahead(looks: Looks) -> Iterator[Fault]:
     remedy="Reset the settings to their defaults (1 GiB and 7 days).",
 )
 def small_segments(looks: Looks) -> Iterator[Fault]:
-    """Small segments of a small topic do no harm: it is their number that counts."""
+    """Small segments of a small topic do no harm; only their number matters."""
     last = looks.last
     sizes: dict[str, int] = {}
     for where, size in replica_sizes(last).items():
@@ -100,13 +100,13 @@ def small_segments(looks: Looks) -> Iterator[Fault]:
 
 
 def _segments_by_size(observation: Observation, topic: str, size: int) -> float:
-    """Of its largest partition; 0 if its segments are not small."""
+    """The number of segments of its largest partition; 0 if segments are not small."""
     segment_bytes = observation.number(topic, "segment.bytes")
     return size / segment_bytes if segment_bytes and segment_bytes < SMALL_SEGMENT_BYTES else 0
 
 
 def _segments_by_time(observation: Observation, topic: str, size: int) -> float:
-    """Those that retention keeps, if records are written all the time."""
+    """The number of segments that retention keeps if records are written continuously."""
     segment_ms, retention_ms = observation.number(topic, "segment.ms"), observation.number(topic, "retention.ms")
     if size == 0 or not segment_ms or segment_ms >= SMALL_SEGMENT_MS or retention_ms is None:
         return 0

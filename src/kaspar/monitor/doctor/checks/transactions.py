@@ -9,7 +9,7 @@ from kaspar.monitor.doctor.finding import Fault, Severity
 from kaspar.monitor.doctor.looks import Looks
 
 LONG_MS: Final = 5 * 60_000
-"""An open transaction is long after this time: consumers see nothing of its partitions for so long."""
+"""An open transaction is reported after this time: read_committed consumers see no later records of its partitions."""
 
 
 @check(

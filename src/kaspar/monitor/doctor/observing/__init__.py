@@ -1,5 +1,5 @@
-"""How the doctor observes a cluster: administrative calls, metrics pages and TLS handshakes, each part on its own.
+"""How the doctor observes a cluster: administrative calls, metrics pages and TLS handshakes, each part independently.
 
-An observation has a bounded number of requests, whatever the number of topics and groups: one for each broker, leader
-or coordinator, and a few for all (settings of topics in batches of a thousand).
+The number of requests is bounded, whatever the number of topics and groups: one per broker, leader or coordinator, and
+a few for the whole cluster (settings of topics in batches of a thousand).
 """

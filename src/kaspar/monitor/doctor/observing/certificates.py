@@ -14,7 +14,7 @@ _TIMEOUT_S: Final = 3.0
 
 
 def look_at_certificates(broker_settings: Mapping[int, Settings], parts: Parts) -> tuple[CertificateSeen, ...]:
-    """Of all advertised TLS listeners, whoever signed them: an expired one is to be seen too."""
+    """The certificates of all advertised TLS listeners. They are not verified, so expired ones are included."""
     found = []
     for broker_id, settings in broker_settings.items():
         name = "advertised.listeners" if settings.get("advertised.listeners") else "listeners"

@@ -15,7 +15,7 @@ from kaspar.protocol.messages.api_versions import ApiVersionsResponse
 
 
 def look_at_topics(admin: Admin) -> dict[str, TopicDescription]:
-    """Those that the caller may describe."""
+    """The topics that the caller may describe."""
     found = describe_topics_by_metadata(admin)
     return {name: topic for name, topic in found.items() if not isinstance(topic, Refused)}
 

@@ -16,7 +16,7 @@ from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 
 
 def look_at_groups(admin: Admin, brokers: Iterable[int], parts: Parts) -> dict[str, GroupSeen]:
-    """Groups of consumers, of both protocols, with what they have committed."""
+    """The consumer groups of both protocols, with their committed offsets."""
     states: dict[str, str] = {}
     for of_broker in parts.read_each("groups", brokers, lambda broker_id: _states(admin, broker_id)).values():
         states |= of_broker
@@ -42,7 +42,7 @@ def _states(admin: Admin, broker_id: int) -> dict[str, str]:
 
 
 def with_members(admin: Admin, groups: Mapping[str, GroupSeen]) -> dict[str, GroupSeen]:
-    """The groups with the number of their members, which only a description has."""
+    """The groups with the number of their members, which requires describing them."""
     described = describe_consumer_groups(admin, [group_id for group_id, each in groups.items() if each.has_members])
     found = dict(groups)
     for group_id, each in described.items():
@@ -55,8 +55,8 @@ def with_members(admin: Admin, groups: Mapping[str, GroupSeen]) -> dict[str, Gro
 def look_at_ends(
     admin: Admin, groups: Mapping[str, GroupSeen], existing: Collection[str], danger_times: Mapping[str, int]
 ) -> dict[TopicPartition, LogEnds]:
-    """Of the partitions that groups have committed offsets of. `danger_times` has the timestamps, by topic, before
-    which records are in danger of being deleted."""
+    """The log ends of partitions with committed offsets. `danger_times` has the timestamp, by topic, before which
+    records are in danger of being deleted."""
     partitions = {where for group in groups.values() for where in group.committed if where.topic in existing}
     if not partitions:
         return {}

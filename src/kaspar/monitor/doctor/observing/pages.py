@@ -1,4 +1,4 @@
-"""Metrics pages of brokers, and their clocks by the Date header of a page."""
+"""Metrics pages of brokers, and their clocks according to the Date header of the page."""
 
 import http.client
 import ssl
@@ -25,7 +25,7 @@ _DATE_RESOLUTION_MS: Final = 1000
 class PageAddress:
     url: str
     authorization: str | None = None
-    """The value of the header, where the page asks for a log-in."""
+    """The value of the Authorization header, if the page requires authentication."""
     ca_file: str | None = None
 
 
@@ -45,7 +45,7 @@ def look_at_pages(
 def _read(address: PageAddress, now_ms: Callable[[], int]) -> tuple[PageSeen, ClockSeen | None]:
     """Raises OSError."""
     query = urlencode([("name[]", family) for family in FAMILIES])
-    request = urllib.request.Request(f"{address.url}?{query}")  # http and https only: checked before
+    request = urllib.request.Request(f"{address.url}?{query}")  # the URL was checked to be http or https
     if address.authorization is not None:
         request.add_header("Authorization", address.authorization)
     context = ssl.create_default_context(cafile=address.ca_file)
@@ -65,7 +65,7 @@ def _read(address: PageAddress, now_ms: Callable[[], int]) -> tuple[PageSeen, Cl
 
 
 def _clock(date: str | None, now_ms: int, took_ms: int) -> ClockSeen | None:
-    """The header has whole seconds, and was written at some time during the request."""
+    """The Date header has a resolution of a second, and was written at some time during the request."""
     try:
         at_ms = int(parsedate_to_datetime(date or "").timestamp() * 1000)
     except ValueError:

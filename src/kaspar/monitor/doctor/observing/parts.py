@@ -1,4 +1,4 @@
-"""A part of an observation that fails is recorded as missing; the others continue."""
+"""Records parts of an observation that fail as missing; the other parts are still read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,15 +12,15 @@ _Result = TypeVar("_Result")
 
 
 class Parts:
-    """What could not be read in one observation, and which brokers did not respond."""
+    """The parts that could not be read in one observation, and the brokers that did not respond."""
 
     def __init__(self, silent: set[int] | None = None) -> None:
-        """`silent` are brokers that have not responded before, in the same look."""
+        """`silent` are the brokers that have not responded earlier in the same look."""
         self.missing: list[Missing] = []
         self.silent: set[int] = set() if silent is None else silent
 
     def read(self, what: str, read: Callable[[], _Result]) -> _Result | None:
-        """None if that part is missing."""
+        """Read a part. Returns None if it is missing."""
         try:
             return read()
         except (KasparError, OSError) as problem:
@@ -28,8 +28,8 @@ class Parts:
             return None
 
     def read_each(self, what: str, brokers: Iterable[int], read: Callable[[int], _Result]) -> dict[int, _Result]:
-        """Of each broker that responds. One that did not respond once is not asked again in this look: each time would
-        cost its timeout."""
+        """Read a part from each broker that responds. A broker that did not respond once is skipped for the rest of
+        this look, because each attempt would take its timeout."""
         found = {}
         for broker_id in brokers:
             if broker_id in self.silent:
@@ -63,8 +63,8 @@ def sentence_of(problem: KasparError | OSError) -> str:
 
 @contextmanager
 def bounded(admin: Admin, timeout_s: float) -> Iterator[None]:
-    """Around a look: no call waits for a broker for longer than `timeout_s`, and a broker out of reach is part of what
-    is seen."""
+    """During a look, no call waits for a broker for longer than `timeout_s`, and `report_unreachable` is not called,
+    because an unreachable broker becomes part of the observation."""
     before = admin.api_timeout_s, admin.client.timeout_s, admin.report_unreachable
     admin.api_timeout_s = min(timeout_s, before[0])
     admin.client.timeout_s = min(timeout_s, before[1])

@@ -1,4 +1,4 @@
-"""Settings of brokers and topics: only those that a check reads."""
+"""Settings of brokers and topics, limited to those that a check reads."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

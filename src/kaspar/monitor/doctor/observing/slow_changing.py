@@ -1,5 +1,6 @@
-"""What changes rarely and is expensive to read: settings, versions, certificates, and the transactions of all
-partitions."""
+"""The parts that rarely change and are expensive to read: settings, versions, certificates, and the transactions of all
+partitions.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,13 +20,13 @@ from kaspar.monitor.doctor.observing.timestamps import look_at_timestamps
 from kaspar.monitor.doctor.observing.transactions import look_at_open_transactions, look_for_hanging
 
 _MOST_TOPICS: Final = 100
-"""Whose timestamps are looked at: a broker reads a batch for each."""
+"""The maximum number of topics whose timestamps are read; a broker reads a batch for each."""
 _MAX_TRANSACTION_TIMEOUT_MS: Final = 900_000
-"""Kafka's default of transaction.max.timeout.ms: a transaction that is silent for longer has not just been started."""
+"""Kafka's default of transaction.max.timeout.ms. A transaction without activity for longer cannot be a new one."""
 
 
 def look_at_slow_changing(admin: Admin, seen: Observation, live: Sequence[int], silent: set[int]) -> Observation:
-    """What was seen, with these parts. `silent` has the brokers that have not responded, and gets further ones."""
+    """The observation with these parts. `silent` are the brokers that have not responded; new ones are added to it."""
     parts = Parts(silent)
     topics = sorted(seen.topics)
     settings = look_at_brokers_settings(admin, live, parts)
@@ -45,7 +46,8 @@ def look_at_slow_changing(admin: Admin, seen: Observation, live: Sequence[int], 
 
 
 def _largest(seen: Observation) -> list[TopicPartition]:
-    """The largest partition of each of the largest topics: a producer whose clock is wrong writes to all of them."""
+    """The largest partition of each of the largest topics. One per topic is enough, because a producer with a wrong
+    clock writes to all of its partitions."""
     sizes = sorted(replica_sizes(seen).items(), key=lambda each: -each[1])
     chosen: dict[str, TopicPartition] = {}
     for where, size in sizes:
@@ -57,7 +59,7 @@ def _largest(seen: Observation) -> list[TopicPartition]:
 
 
 def _with_transactions(admin: Admin, seen: Observation, parts: Parts) -> Observation:
-    """Where there are transactions at all."""
+    """Adds the transactions, in a cluster that has the transactions topic."""
     silent_since_ms = seen.at_ms - _longest_transaction_ms(seen.broker_settings)
     partitions: list[TopicPartition] = [
         where for where, each in seen.partitions() if each.leader >= 0 and each.leader not in parts.silent

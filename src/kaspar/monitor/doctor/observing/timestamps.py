@@ -1,4 +1,4 @@
-"""The newest timestamps of records, by which a producer with a wrong clock is found."""
+"""The newest timestamps of records, which reveal producers with a wrong clock."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ from kaspar.client.admin.session import Admin
 
 
 def look_at_timestamps(admin: Admin, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """Of the partitions that have records. Raises UnsupportedByPeer (before Kafka 3.0, KIP-734)."""
+    """The timestamps, for partitions that have records. Raises UnsupportedByPeer (before Kafka 3.0, KIP-734)."""
     found = list_offsets(admin, dict.fromkeys(partitions, OffsetSpec.MAX_TIMESTAMP.value)) if partitions else {}
     return {
         where: each.timestamp for where, each in found.items() if not isinstance(each, Refused) and each.timestamp >= 0

@@ -1,7 +1,7 @@
 """Long-running and hanging transactions.
 
-Every partition is asked for its high watermark and its last stable offset; only where they differ is there an open
-transaction to look at. A cluster without __transaction_state has had none, and is not asked.
+The high watermark and the last stable offset of every partition are compared; only where they differ is a transaction
+open. A cluster without __transaction_state has never had a transaction, so it is not queried.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,9 +18,9 @@ from kaspar.monitor.doctor.observation import HangingTransactionSeen, OpenTransa
 from kaspar.tools.transactions.hanging import OpenTransaction, hanging
 
 _MOST_PARTITIONS: Final = 500
-"""Asked for their producers: with more open transactions at once, hanging ones are found among these first."""
+"""The maximum number of partitions whose producers are requested. Further ones with open transactions are skipped."""
 _AT_ONCE: Final = 1000
-"""Partitions in one request to each leader, which does nothing else meanwhile."""
+"""The maximum number of partitions in one request to each leader, which serves nothing else meanwhile."""
 _OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
@@ -37,7 +37,7 @@ def look_at_open_transactions(admin: Admin, longer_than_ms: int) -> tuple[OpenTr
 def look_for_hanging(
     admin: Admin, partitions: Sequence[TopicPartition], silent_since_ms: int
 ) -> tuple[HangingTransactionSeen, ...]:
-    """By the rule of kafka-transactions find-hanging."""
+    """Find hanging transactions, by the rule of kafka-transactions find-hanging."""
     blocked: list[TopicPartition] = []
     for start in range(0, len(partitions), _AT_ONCE):
         blocked += _blocked(admin, partitions[start : start + _AT_ONCE])
@@ -68,8 +68,8 @@ def look_for_hanging(
 
 
 def _blocked(admin: Admin, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-    """Those whose last stable offset is below the high watermark. The stable offset is read second: a transaction that
-    ends meanwhile is not taken for an open one."""
+    """The partitions whose last stable offset is below the high watermark. The last stable offset is read second, so
+    that a transaction that ends in between is not reported as open."""
     wanted = dict.fromkeys(partitions, OffsetSpec.LATEST.value)
     ends = list_offsets(admin, wanted)
     stable = list_offsets(admin, wanted, isolation_level=READ_COMMITTED)

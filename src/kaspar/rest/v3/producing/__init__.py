@@ -1,1 +1,1 @@
-"""Records of version 3: one connection, many records, a response to each."""
+"""Producing in version 3: many records over one connection, with a response to each."""

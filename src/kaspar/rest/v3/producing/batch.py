@@ -1,4 +1,4 @@
-"""POST .../records:batch: a few records with ids, and a response that says of each whether it is written."""
+"""POST .../records:batch: a few records with ids. The response has the outcome of each."""
 
 import re
 from collections.abc import Sequence

@@ -17,11 +17,11 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
 class RecordHeader(_Body):
     name: str
     value: bytes | None = None
-    """Text in base64."""
+    """Base64 text."""
 
 
 class RecordData(_Body):
-    """A key or value. Without a type it has a schema, by default the latest of its subject."""
+    """A key or value. Without `type` it has a schema, by default the latest of its subject."""
 
     type: Literal["BINARY", "JSON", "STRING", "AVRO", "JSONSCHEMA", "PROTOBUF"] | None = None
     subject: str | None = None
@@ -42,7 +42,7 @@ class Record(_Body):
 
 class BatchEntry(Record):
     id: Any = None
-    """Of the request, by which its response is found: 1 to 80 letters, digits, `-` or `_`."""
+    """An id chosen by the client that identifies the record in the response: 1 to 80 letters, digits, `-` or `_`."""
 
 
 class BatchRequest(_Body):
@@ -59,7 +59,7 @@ class WrittenData(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 class Written(msgspec.Struct, omit_defaults=True):
     error_code: int
-    """200."""
+    """Always 200."""
     cluster_id: str
     topic_name: str
     partition_id: int
@@ -96,7 +96,7 @@ BATCH: Final = msgspec.json.Decoder(BatchRequest, strict=False)
 
 
 def timestamp_text(timestamp_ms: int | None) -> str | None:
-    """As Java's Instant is written: with a fraction only if there is one."""
+    """The timestamp as Java's Instant formats it: with a fraction only if it is not zero."""
     if timestamp_ms is None:
         return None
     seconds, fraction = divmod(timestamp_ms, 1000)

@@ -1,4 +1,4 @@
-"""Records as they are written to a topic: keys and values by their types or schemas."""
+"""Encodes records before they are written to a topic: keys and values by their types or schemas."""
 
 import dataclasses
 import time
@@ -34,10 +34,10 @@ from kaspar.serialization.subject_names import (
 )
 
 _LATEST_S: Final = 1.0
-"""How long the latest version of a subject is used without a look at what the registry's client knows."""
+"""How long the latest version of a subject is used before the registry client is asked again."""
 _LATEST: Final = 1000
 _HEADER_OVERHEAD: Final = 150
-"""The objects of a header."""
+"""The memory that the objects of a header take."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NOT_FOUND: Final = 404
@@ -61,11 +61,11 @@ class EncodedRecord(NamedTuple):
     record: OutgoingRecord
     key: WrittenData | None
     value: WrittenData | None
-    """What the response says of them."""
+    """`key` and `value` are what the response reports about them."""
 
     @property
     def size(self) -> int:
-        """How much memory it takes, about."""
+        """The approximate memory that the record takes."""
         headers = sum(len(name) + len(value or b"") + _HEADER_OVERHEAD for name, value in self.record.headers or ())
         return len(self.record.key or b"") + len(self.record.value or b"") + headers
 
@@ -88,7 +88,7 @@ _PLAIN: Final[dict[str | None, Encoder]] = {"BINARY": encode_binary, "JSON": enc
 
 
 class RecordEncoder:
-    """For the records of one topic."""
+    """Encodes the records of one topic."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class RecordEncoder:
         self._latest = BoundedCache[str, RecordWriter](_LATEST, lifetime_s=_LATEST_S, monotonic=monotonic)
 
     def begin_group(self) -> None:
-        """Of records that share a limit of time."""
+        """Start a group of records, which share the time limit of an Encoding."""
         self._encoding = self._schemas.encoding()
 
     async def encode(self, record: Record) -> EncodedRecord:
@@ -188,7 +188,7 @@ class RecordEncoder:
         return dataclasses.replace(registered, id=data.schema_id)
 
     def _by_text(self, registry: RegistryClient, data: RecordData, *, is_key: bool) -> RegisteredSchema:
-        """The schema is registered, if it is not yet."""
+        """The schema, which is registered if it is not yet."""
         assert data.schema is not None
         assert data.type is not None
         schema = SchemaText(_SCHEMA_TYPES[data.type], data.schema)
@@ -213,7 +213,7 @@ class RecordEncoder:
         return self._schemas.subject_of(self._topic, schema, is_key=is_key, strategy=strategy)
 
     def _subject_without_schema(self, data: RecordData, *, is_key: bool) -> str:
-        """Raises RestError if the strategy needs the schema, which is what the subject is wanted for."""
+        """Raises RestError if the subject name strategy needs the schema, which is not known before the subject."""
         if data.subject is not None:
             return data.subject
         given = data.subject_name_strategy
@@ -258,15 +258,16 @@ def _unusable(error: RegistryError, kind: str, subject: str, text: str) -> RestE
 
 
 def _names_subject(data: RecordData) -> bool:
-    """Whether it may be another than one of the topic's. A record's name can be any, too."""
+    """Whether the subject may not belong to the topic: with RECORD_NAME it is the record's name, which may be
+    anything."""
     return data.subject is not None or data.subject_name_strategy == "RECORD_NAME"
 
 
-# --- What a record may say --------------------------------------------------------------------------------------------
+# --- Checks -----------------------------------------------------------------------------------------------------------
 
 
 def _check(data: RecordData) -> None:
-    """Raises RestError for what cannot stand together."""
+    """Raises RestError for fields that exclude each other."""
     if data.subject is not None and data.subject_name_strategy is not None:
         raise refused_record("Only one of 'subject_name_strategy' or 'subject' can be used.")
     if sum(each is not None for each in (data.schema_id, data.schema_version, data.schema)) > 1:
@@ -291,7 +292,7 @@ def _check_plain(data: RecordData) -> None:
 
 
 def _timestamp_ms(timestamp: datetime | None) -> int:
-    """0, which is the time of writing, if there is none."""
+    """The timestamp, or 0 if there is none, which means the time of writing."""
     if timestamp is None:
         return 0
     timestamp_ms = (timestamp - _EPOCH) // _MILLISECOND

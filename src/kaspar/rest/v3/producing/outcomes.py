@@ -1,4 +1,4 @@
-"""Groups of records that are written together, and the responses to each of their records."""
+"""Groups of records that are written together, and the results of their records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,28 +11,29 @@ from kaspar.rest.producing import Delivered, Outcome, WaitForOutcomes
 from kaspar.rest.v3.producing.encoding import EncodedRecord
 
 Prepared: TypeAlias = EncodedRecord | RestError
-"""A record, or why it cannot be written."""
+"""A record, or the error that prevents writing it."""
 Result: TypeAlias = tuple[EncodedRecord, Delivered] | RestError
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Records that a producer has."""
+    """Records that a producer has accepted."""
 
     _prepared: Sequence[Prepared]
     _wait: WaitForOutcomes | None
-    """None if it has none of them."""
+    """None if the producer has none of the records."""
     size: int = 0
-    """How many bytes its records have."""
+    """The memory that the records take, in bytes."""
 
     async def results(self) -> list[Result]:
-        """Of each record, in their order."""
+        """The result of each record, in order."""
         outcomes: Iterator[Outcome] = iter(await self._wait() if self._wait is not None else ())
         return [each if isinstance(each, RestError) else _result(each, next(outcomes)) for each in self._prepared]
 
 
 async def submit(context: RestContext, identity: Identity, topic: str, prepared: Sequence[Prepared]) -> Group:
-    """Returns when the producer has the records. What refuses all of them is the result of each."""
+    """Returns once the producer has accepted the records. An error for the whole group becomes the result of each
+    record."""
     records = [each.record for each in prepared if not isinstance(each, RestError)]
     if not records:
         return Group(prepared, None)

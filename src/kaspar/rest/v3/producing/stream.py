@@ -1,12 +1,12 @@
-"""POST .../records: records in JSON one after the other, and a response to each, in their order, as soon as it is
-written. A request may have one record, or last for hours.
+"""POST .../records: consecutive records in JSON, and a response to each as soon as it is written, in the same order. A
+request may have one record, or last for hours.
 
-A rejected record gets an error as its response, and those after it are written; but invalid JSON ends the request,
-since the start of the next record cannot be found.
+A rejected record gets an error as its response, and later records are still written. But invalid JSON ends the request,
+because the start of the next record cannot be found.
 
-What a client sends is read only as fast as it is written: a bounded number of records is on its way, and while they
-are, or while the client does not read its responses, nothing more is read. What a request holds in memory counts with
-the bodies of other requests (`kaspar.producer.request.bytes`); beyond that limit it ends.
+A request is read only as fast as its records are written: the number of records in flight is bounded, and beyond it, or
+while the client does not read responses, nothing is read. The memory of a request counts towards the limit of all
+request bodies (`kaspar.producer.request.bytes`); a request that would exceed that limit ends with an error.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ TAG: Final = "Records"
 _GROUP_RECORDS: Final = 100
 _GROUP_BYTES: Final = 1 << 20
 _GROUPS: Final = 4
-"""How many groups of records are on their way, beside the one that is being made and the one that is waited for."""
+"""The size of the queue of groups in flight, in addition to the group being encoded and the group being awaited."""
 _SEPARATOR: Final = b"\r\n"
 
 _Groups = asyncio.Queue[Group | None]
@@ -55,7 +55,7 @@ async def produce(call: Call) -> Response:
 
 
 async def check_target(call: Call) -> None:
-    """Whether there is such a topic. Raises RestError."""
+    """Raises RestError if the topic does not exist."""
     if not await call.context.cluster.has_id(call.identity, call.cluster_id):
         raise no_cluster(call.cluster_id)
     try:
@@ -78,7 +78,7 @@ class RecordStream(Response):
         self._encoder = RecordEncoder(call.context.schemas, call.topic, registration)
         self._turn = call.context.turns.begin()
         self._held = 0
-        """How many bytes of the budget it has."""
+        """The bytes that this request has taken from the budget of request bodies."""
         self._max_bytes = call.context.config.settings.kaspar_http_max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,16 +101,16 @@ class RecordStream(Response):
         self._context.bodies.release(size)
         self._held -= size
 
-    # --- What arrives -------------------------------------------------------------------------------------------------
+    # --- Reading the request ------------------------------------------------------------------------------------------
 
     async def _read(self, receive: Receive, groups: _Groups) -> None:
-        """Ends with None, also if the client is gone: what it has sent is written, and nobody reads the responses."""
+        """Read the request, then put None. If the client disconnects, the records received so far are still written."""
         try:
             await self._read_all(receive, groups)
-        except HTTPException as problem:  # the client was silent for too long
+        except HTTPException as problem:  # no data from the client for too long
             kind = ErrorKind(problem.status_code, problem.status_code)
             await groups.put(Group([RestError(kind, problem.detail)], None))
-        except RestError as problem:  # there is no memory left for it
+        except RestError as problem:  # the limit of request bodies is reached
             await groups.put(Group([problem], None))
         await groups.put(None)
 
@@ -128,7 +128,7 @@ class RecordStream(Response):
             self._hold(incomplete := values.buffered)
 
     async def _take_all(self, values: JsonValues, groups: _Groups, *, is_end: bool) -> bool:
-        """Submits the records that have arrived. False if no more can follow."""
+        """Submit the records that have arrived. Returns whether more can follow."""
         is_malformed = False
         while not is_malformed:
             prepared, is_malformed = await self._next_group(values, is_end=is_end)
@@ -139,7 +139,7 @@ class RecordStream(Response):
         return False
 
     async def _next_group(self, values: JsonValues, *, is_end: bool) -> tuple[list[Prepared], bool]:
-        """What can be taken now, and whether it ends with something that is not a record."""
+        """The next records that have arrived, and whether something that is not a record follows."""
         prepared: list[Prepared] = []
         size = 0
         self._encoder.begin_group()
@@ -171,10 +171,10 @@ class RecordStream(Response):
                 size += encoded.size
         return prepared, False
 
-    # --- What is sent -------------------------------------------------------------------------------------------------
+    # --- Writing the response -----------------------------------------------------------------------------------------
 
     async def _write(self, send: Send, groups: _Groups) -> bool:
-        """False if there was no record; then nothing has been sent."""
+        """Write the responses. Returns whether there were any; if not, nothing has been sent."""
         has_begun = False
         while (group := await groups.get()) is not None:
             body = b"".join(encode(self._answer(each)) + _SEPARATOR for each in await group.results())
@@ -207,7 +207,7 @@ _CONTENT_TYPE: Final = (b"content-type", JSON.encode())
 
 
 def _decoded(value: bytes) -> Record | RestError:
-    """An error for JSON that is not a record. Raises MalformedStream for what is not JSON."""
+    """The record, or an error for JSON that is not a record. Raises MalformedStream for invalid JSON."""
     try:
         return decode_body(RECORD, value)
     except RestError as problem:
