@@ -183,7 +183,7 @@ class Scenario:
         assert image.topics == self._image.topics
         return Line("the whole image, for a broker that starts", seconds, Traffic(), len(encoded), applied)
 
-    # -- how ---------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     @property
     def _image(self) -> ClusterImage:

@@ -132,7 +132,7 @@ def write(stage: Stage, side: Side, shape: Shape, rows: int) -> float:
 
 
 class SmallBatches(Case):
-    """From topic to topic, five rows per second: the duration of a micro-batch."""
+    """Micro-batches from topic to topic at five rows per second: how long one takes."""
 
     def __init__(self, name: str, section: str, sides: tuple[Side, Side], *, goal: float | None) -> None:
         title = "p50 of the time of a micro-batch, five rows a second, topic to topic"

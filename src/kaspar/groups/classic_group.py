@@ -160,7 +160,7 @@ class ClassicGroup:
             return committed_at_ms
         return None
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def resume(self, now: Now) -> Decision:
         decision = Decision()

@@ -198,7 +198,7 @@ class ConsumerGroup:
     def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
         return None if self.is_subscribed_to(topic) else committed_at_ms
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def resume(self, now: Now) -> Decision:
         return departures.loaded(self.membership, now)

@@ -155,7 +155,7 @@ class Group(OffsetsOwner, Protocol):
 
     def check_offset_delete(self) -> None: ...
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def resume(self, now: Now) -> Decision:
         """Begin the sessions of the members after the group has been loaded from the log."""

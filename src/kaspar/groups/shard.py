@@ -289,7 +289,7 @@ class GroupShard:
         decision.add_timers((self._expiration.next_round(now),))
         return decision
 
-    # -- time ----------------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     def timer_fired(self, key: Hashable, now: Now) -> Decision:
         if isinstance(key, GroupTimer):

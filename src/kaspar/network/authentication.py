@@ -238,7 +238,7 @@ class SaslAuthenticator:
             )
         return response, self._complete(principal, server.expires_ms)
 
-    # -- how it ends -------------------------------------------------------------------------------------------------
+    # -- the end of the exchange -------------------------------------------------------------------------------------
 
     def _complete(self, principal: Principal, expires_ms: int | None) -> int:
         self._stop_timer()
@@ -296,7 +296,7 @@ class SaslAuthenticator:
         self._count_failure()
         self._connection.refuse(f"it did not authenticate within {AUTHENTICATE_WITHIN_S:g} s")
 
-    # -- after that --------------------------------------------------------------------------------------------------
+    # -- authenticated requests --------------------------------------------------------------------------------------
 
     def _handle_authenticated(self, buffer: bytearray, start: int, end: int, received: float) -> Buffers | Slot | None:
         ends = self._session_ends

@@ -46,7 +46,7 @@ class AuthenticationMetrics:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.succeeded = Meter(now)
         self.succeeded_without_reauthentication = 0
-        """Of clients that cannot re-authenticate: certificates, and SaslAuthenticate of version 0 or none."""
+        """Successes of clients that cannot re-authenticate: certificates, and SaslAuthenticate version 0 or none."""
         self.failed = Meter(now)
         self.reauthenticated = Meter(now)
         self.failed_to_reauthenticate = Meter(now)

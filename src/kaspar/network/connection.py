@@ -187,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled: asyncio.TimerHandle | None = None
         self._ending = False
 
-    # -- what asyncio calls ------------------------------------------------------------------------------------------
+    # -- callbacks of asyncio ----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's class does not inherit from asyncio's

@@ -58,7 +58,7 @@ class Exchange(Slot):
         self.when_finished: Callable[[Exchange, float, float], None] | None = None
         """Called for the request log with the local and the remote time, in seconds, of a request that waited."""
 
-    # -- a response at once ------------------------------------------------------------------------------------------
+    # -- an immediate response ---------------------------------------------------------------------------------------
 
     def measured(self, outcome: Outcome) -> Outcome:
         """Record the request if the outcome is final. Returns the outcome."""
@@ -73,7 +73,7 @@ class Exchange(Slot):
             self.connection.throttle(throttle_time_ms)
             self.metrics.throttled(throttle_time_ms / 1000)
 
-    # -- a response that comes later ---------------------------------------------------------------------------------
+    # -- a later response --------------------------------------------------------------------------------------------
 
     def wait(self, *, large: bool = False) -> None:
         """Queue this exchange: its response comes later. `large`: it may take megabytes."""

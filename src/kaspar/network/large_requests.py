@@ -91,7 +91,7 @@ class LargeRequests:
             slot.fill(None if isinstance(outcome, Slot) else outcome)
             connection.resume()
 
-    # -- how it is handled -------------------------------------------------------------------------------------------
+    # -- handling ----------------------------------------------------------------------------------------------------
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         async with self._thread:

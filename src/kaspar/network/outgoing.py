@@ -82,7 +82,7 @@ class Outgoing:
         self.queue.clear()
         self._drained = _ignore  # the old value is a method of the connection, which references this: avoid a cycle
 
-    # -- what the transport reports ----------------------------------------------------------------------------------
+    # -- callbacks of the transport ----------------------------------------------------------------------------------
 
     def transport_is_full(self) -> None:
         self._held = True

@@ -70,7 +70,7 @@ def server_context(settings: Mapping[str, str], client_auth: str) -> ssl.SSLCont
 
 
 def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
-    """Without a trust store the system's certificates are trusted. Raises InvalidSetting."""
+    """The context of a client. Without a trust store the system's certificates are trusted. Raises InvalidSetting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _apply_protocols(context, settings)
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").strip().lower()

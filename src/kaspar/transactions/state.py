@@ -163,7 +163,7 @@ class Transaction:
             return current.producer_epoch == producer.producer_epoch + EPOCHS_TO_PREPARE
         return current.producer_epoch == 0 and producer.producer_epoch + EPOCHS_TO_PREPARE > LAST_EPOCH
 
-    # -- what events make of it --------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def initialised(self, producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
         return self._after(

@@ -19,8 +19,8 @@ def protocols_by_name(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str
 
 
 class ClassicMember:
-    """Its session ends at `deadline_ms` (steady clock). A heartbeat only moves the deadline: the timer fires at
-    `timer_at_ms`, and is set again if that was too early.
+    """A member whose session ends at `deadline_ms` (steady clock). A heartbeat only moves the deadline: the timer fires
+    at `timer_at_ms`, and is set again if that was too early.
     """
 
     __slots__ = (

@@ -213,8 +213,7 @@ class _Join:
 
     def _replace_while_stable(self, old: ClassicMember, member: ClassicMember) -> None:
         """Replace a static member without a rebalance: it keeps its assignment. It is replaced when that is in the log.
-        A leader is told that it leads only if its version has SkipAssignment (KIP-814): otherwise it would assign
-        again.
+        A leader learns that it leads only if its version has SkipAssignment (KIP-814): otherwise it would assign again.
         """
         group = self.group
         member.protocols = self.protocols
@@ -249,7 +248,7 @@ class _Join:
             cancel_session_timer(self.group, replacement.member.member_id, decision)
         return decision
 
-    # -- all of them ---------------------------------------------------------------------------------------------------
+    # -- rebalances ----------------------------------------------------------------------------------------------------
 
     def _maybe_rebalance(self, what: str, member: ClassicMember) -> None:
         if self.group.state is ClassicState.PREPARING_REBALANCE:

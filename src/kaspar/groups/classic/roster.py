@@ -45,7 +45,7 @@ class Roster:
         """The current member id of this instance."""
         return self._static_ids.get(instance_id)
 
-    # -- coming and going ----------------------------------------------------------------------------------------------
+    # -- joining and leaving -------------------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember) -> None:
         """Add a member. The first one becomes the leader."""
@@ -106,7 +106,7 @@ class Roster:
             else:
                 del self._supported[name]
 
-    # -- what they have in common --------------------------------------------------------------------------------------
+    # -- rebalance timeout, protocol and leader ------------------------------------------------------------------------
 
     @property
     def rebalance_timeout_ms(self) -> int:

@@ -90,7 +90,7 @@ class _Join(MemberUpdate):
         self.decision.response = _joined(updated)
         return self.decision
 
-    # -- who it is -----------------------------------------------------------------------------------------------------
+    # -- the member ----------------------------------------------------------------------------------------------------
 
     def _has_to_come_with_an_id(self) -> bool:
         return self.request.group_instance_id is None and self.client.api_version >= FIRST_JOIN_WITH_REQUIRED_MEMBER_ID

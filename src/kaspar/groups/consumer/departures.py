@@ -83,7 +83,7 @@ def fence(group: ConsumerMembership, members: Collection[Member], now: Now, deci
     decision.add_record(epoch_record(group_id, state.group_epoch + 1, metadata_hash))
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# -- timers ------------------------------------------------------------------------------------------------------------
 
 _WHY = {
     SESSION: "the member session expired",

@@ -32,7 +32,7 @@ from kaspar.groups.records import (
     encode,
 )
 
-# -- what is written ---------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def member_record(group_id: str, member: Member) -> StoredRecord:
@@ -187,7 +187,7 @@ class CurrentRecords:
         self.written.pop(member_id, None)
 
 
-# -- what is read ------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Member:

@@ -139,7 +139,7 @@ class _Heartbeat(MemberUpdate):
         self.decision.response = self._response(member, updated)
         return self.decision
 
-    # -- who it is -----------------------------------------------------------------------------------------------------
+    # -- the member ----------------------------------------------------------------------------------------------------
 
     def _member(self, member_id: str) -> Member:
         joins, instance_id = self.request.member_epoch == JOINS, self.request.instance_id
@@ -262,7 +262,7 @@ def _is_within(owned: tuple[RequestTopicPartitions, ...] | None, assigned: Owned
     )
 
 
-# -- a heartbeat that changes nothing ----------------------------------------------------------------------------------
+# -- unchanged heartbeats ----------------------------------------------------------------------------------------------
 
 
 def unchanged(

@@ -184,7 +184,7 @@ class ConsumerState:
             for protocol in member.classic.supported_protocols:
                 _add(self.classic_protocols, protocol.name, step)
 
-    # -- what follows from it ------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     @property
     def group_state(self) -> GroupState:

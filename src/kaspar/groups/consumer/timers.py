@@ -85,7 +85,7 @@ class MemberTimers:
         """Whether the member is late when the timer has fired. One at another epoch has given up its partitions."""
         return self._revoking.get(member.member_id) == member.member_epoch
 
-    # -- what members of the classic protocol owe ----------------------------------------------------------------------
+    # -- requests due from classic members -----------------------------------------------------------------------------
 
     def owes_join(self, member: Member, now: Now, decision: Decision) -> None:
         """Expect the member to rejoin. Its time runs from the first response that says so."""
@@ -102,7 +102,7 @@ class MemberTimers:
     def synced(self, member_id: str, decision: Decision) -> None:
         self._set(SYNC, member_id, None, decision)
 
-    # -- all of them ---------------------------------------------------------------------------------------------------
+    # -- all deadlines -------------------------------------------------------------------------------------------------
 
     def forget(self, member_id: str) -> None:
         """Drop the member's deadlines. A member that joins with this id later has its own."""

@@ -180,7 +180,7 @@ class MemberUpdate:
                 counts[asked] = counts.get(asked, 0) + step
         return self.group.preferred_assignor(counts)
 
-    # -- what the member has -------------------------------------------------------------------------------------------
+    # -- the current assignment ----------------------------------------------------------------------------------------
 
     def reconcile(
         self,

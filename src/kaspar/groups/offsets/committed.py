@@ -207,11 +207,11 @@ class Offsets:
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
         return records, TxnOffsetCommitResponse(topics=tuple(topics))
 
-    # -- questions -----------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """The group's committed offsets for the named partitions, also where there are none, or all of them. With
-        `require_stable`, an offset that a transaction is about to replace is not returned.
+        """The committed offsets of all named partitions, or all that the group has. With `require_stable`, an offset
+        that a transaction is about to replace is not returned.
         """
         committed = self._committed.get(request.group_id, {})
         return CommittedOffsets(committed, self._pending if require_stable else ()).to_wire(request)

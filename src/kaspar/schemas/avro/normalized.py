@@ -27,7 +27,7 @@ from kaspar.schemas.jackson import quoted
 
 
 class _Nothing(Enum):
-    """In place of a default that Java drops because it is not a value of the first branch of a union."""
+    """Stands for a default that Java drops because it is not a value of the first branch of a union."""
 
     NOTHING = auto()
 

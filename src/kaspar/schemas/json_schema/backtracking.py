@@ -220,7 +220,7 @@ def _one_after_another(items: Sequence[Matcher]) -> Matcher:
 
 
 def _repeated_one(test: Test, least: int, most: int | None, greedy: bool) -> Matcher:
-    """Without recursion, because single characters are what patterns repeat most often."""
+    """Match a repeated single character, without recursion, because patterns repeat these most often."""
 
     def matcher(run: _Run, i: int, then: Then) -> bool:
         end = i

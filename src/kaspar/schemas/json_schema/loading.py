@@ -32,7 +32,7 @@ class _Loader:
     def __init__(self, documents: Documents) -> None:
         self.documents: Final = documents
         self._links: dict[int, Link] = {}
-        """By the identity of the contents, which the documents keep alive."""
+        """Links by the identity of the contents, which the documents keep alive."""
         self._waiting: deque[tuple[Link, Subschema, str]] = deque()
         self._references: list[Link] = []
 

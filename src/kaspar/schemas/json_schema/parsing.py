@@ -26,7 +26,7 @@ class JsonSchema:
 
     @cached_property
     def normalized(self) -> str:
-        """With the keys of all objects sorted."""
+        """The canonical text with the keys of all objects sorted."""
         return write_json(self.document, sort_keys=True)
 
     @property

@@ -34,7 +34,7 @@ from kaspar.schemas.json_schema.scalar_values import number_problem, string_prob
 from kaspar.schemas.json_schema.values import identity
 
 MAX_STEPS: Final = 100_000
-"""They take about 0.4 seconds."""
+"""The limit for one value, which takes about 0.4 seconds."""
 _STEPS_AT_ONCE: Final = 8
 """The number of steps between two calls of `should_stop`."""
 

@@ -556,7 +556,7 @@ class Filler:
             high = ((mask ^ high) + (0 if low else 1)) & mask
         return high < bound_high or (high == bound_high and low < bound_low)
 
-    # --- What has inner values ----------------------------------------------------------------------------------------
+    # --- Types with inner values --------------------------------------------------------------------------------------
 
     @cython.cfunc
     def _record(self, step: Step) -> cython.int:
