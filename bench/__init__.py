@@ -1,4 +1,4 @@
 """The same load against Kaspar and Apache Kafka, side by side: `python -m bench --help`.
 
-docs/benchmarks.md says how it measures and holds the results.
+docs/benchmarks.md describes the method and contains the results.
 """

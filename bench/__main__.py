@@ -1,4 +1,4 @@
-"""`python -m bench`: one broker of Kaspar beside one of Apache Kafka."""
+"""`python -m bench`: one broker of Kaspar compared with one of Apache Kafka."""
 
 import argparse
 import sys

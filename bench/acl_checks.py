@@ -1,4 +1,5 @@
-"""What ACLs cost: a check among 100,000 of them, and a change of one. Pure Python, in this process: takes two seconds.
+"""The cost of ACLs: a check against 100,000 of them, and a change of one. Pure Python, in this process; takes two
+seconds.
 
 python -m bench.acl_checks
 """
@@ -14,7 +15,7 @@ ROUNDS = 20_000
 
 
 def acls() -> list[Acl]:
-    """Most are literal, some prefixed, of 5,000 principals; a tenth of them are about one topic."""
+    """ACLs of 5,000 principals, mostly literal and some prefixed; a tenth of them are for one topic."""
 
     def acl(name: str, pattern: PatternType, number: int) -> Acl:
         principal, allow = f"User:{number % 5000}", AclPermissionType.ALLOW

@@ -1,4 +1,4 @@
-"""What every case is handed: the load programs, warm brokers, fresh brokers, and how much load to make."""
+"""The context of every case: the load programs, warm brokers, fresh brokers, and the amount of load."""
 
 import shutil
 import time
@@ -22,20 +22,20 @@ class Bench:
     tools: programs.Programs
     folder: Path  # holds the data of all brokers, and is removed at the end
     on_tmpfs: bool
-    scale: float  # 1.0 is the whole load
-    patience: int  # how often a measurement is repeated that other processes disturbed
+    scale: float  # 1.0 is the full load
+    patience: int  # the maximum of extra tries for a measurement that other processes disturbed
     _warm: dict[str, BrokerProcess] = field(default_factory=dict)
-    others_shares: list[float] = field(default_factory=list)  # for each load, the machine's share that went elsewhere
+    others_shares: list[float] = field(default_factory=list)  # for each load, the share of the machine used by others
 
     def scaled(self, amount: int) -> int:
         return max(1, int(amount * self.scale))
 
     def warm_broker(self, side: Side) -> BrokerProcess:
-        """The side's long-running broker. It is started on first use and has then taken in load of every kind."""
+        """The side's long-running broker. It is started on first use, and warmed up with load of every kind."""
         broker = self._warm.get(side.name)
         if broker is not None and broker.running:
             return broker
-        if broker is not None:  # it broke in an earlier case, which has failed; this one gets a new one
+        if broker is not None:  # it broke in an earlier case, which has failed: create another one
             shutil.rmtree(broker.folder, ignore_errors=True)
         broker = self._warm[side.name] = side.make(self.folder / f"{side.name}-warm")
         broker.start()
@@ -44,7 +44,7 @@ class Bench:
         return broker
 
     def _warm_up(self, broker: BrokerProcess) -> None:
-        """A JVM compiles what it runs often: give it that. The other broker gets the same."""
+        """Run enough load for a JVM to compile its hot code. The other broker gets the same load."""
         topics = Topics(broker)
         for size, codec, partitions in ((1000, "none", 1), (100, "lz4", 8)):
             with topics.temporary(partitions) as topic:
@@ -58,7 +58,7 @@ class Bench:
 
     @contextmanager
     def fresh_broker(self, side: Side, name: str, settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
-        """A broker that was never started: its settings are written and its data folder is formatted."""
+        """A broker that has never been started. Its settings are written and its data folder is formatted."""
         folder = self.folder / f"{side.name}-{name}-{time.monotonic_ns()}"
         broker = side.make(folder)
         broker.overrides.update(settings or {})
@@ -70,10 +70,10 @@ class Bench:
             shutil.rmtree(folder, ignore_errors=True)
 
     def touch_memory(self, size: int) -> None:
-        """Make sure that the next `size` bytes of a tmpfs lie in memory that the machine really has.
+        """Make sure that the next `size` bytes of a tmpfs are backed by the machine's physical memory.
 
-        A virtual machine gets memory from its host at first use, and gives unused memory back: without this the first
-        broker would pay for that and the second not.
+        A virtual machine gets memory from its host on first use, and returns unused memory. Without this the first
+        broker would pay for that and the second would not.
         """
         if not self.on_tmpfs:
             return
@@ -86,7 +86,7 @@ class Bench:
     def run_load(
         self, broker: BrokerProcess, program: Path, *arguments: object, accept: tuple[int, ...] = (0,)
     ) -> "Load":
-        """Run a load program, and measure what the broker used meanwhile."""
+        """Run a load program, and measure what the broker used during that time."""
         machine, before = meters.MachineUse.now(), meters.cpu_seconds(broker.pid)
         measured = programs.run(program, *arguments, accept=accept)
         used = meters.cpu_seconds(broker.pid) - before

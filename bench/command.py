@@ -1,4 +1,4 @@
-"""What the commands that compare with Apache Kafka share: their options, and what a run prints and writes."""
+"""The common part of the commands that compare with Apache Kafka: options, and the output of a run."""
 
 import argparse
 import signal
@@ -33,7 +33,7 @@ CaseT = TypeVar("CaseT", bound=NamedCase)
 def compared_parser(
     program: str, description: str, *, rounds: int, example: str, quick: str
 ) -> argparse.ArgumentParser:
-    """The options of every benchmark. `quick` is the part of the load that --quick runs, such as "a quarter"."""
+    """A parser with the options of every benchmark. `quick` says what part of the load --quick runs: "a quarter"."""
     parser = argparse.ArgumentParser(
         prog=program, description=f"{description} A whole run is written to docs/benchmarks.md."
     )
@@ -45,7 +45,7 @@ def compared_parser(
 
 
 def new_parser(program: str, description: str, *, rounds: int, example: str) -> argparse.ArgumentParser:
-    """For benchmarks whose sides can be chosen."""
+    """A parser for benchmarks whose sides can be chosen."""
     parser = compared_parser(program, description, rounds=rounds, example=example, quick="a quarter")
     parser.add_argument("--target", choices=("both", "kaspar", "kafka"), default="both", help="measure one side alone")
     parser.add_argument("--earlier", metavar="CHECKOUT", type=Path, help="another checkout of Kaspar in Kafka's place")
@@ -59,7 +59,7 @@ def chosen_sides(
     earlier: Callable[[Path], SideT],
 ) -> list[SideT]:
     if arguments.earlier is not None:
-        return [ours(), earlier(arguments.earlier.resolve())]  # a broker has a working directory of its own
+        return [ours(), earlier(arguments.earlier.resolve())]  # absolute: a broker has its own working directory
     sides = {"kaspar": ours, "kafka": kafka}
     return [make() for name, make in sides.items() if arguments.target in ("both", name)]
 
@@ -73,8 +73,8 @@ def run_command(
     section: str,
     has_goals: bool = True,
 ) -> int:
-    """Run the cases and print the results; a whole run goes to `section` of the document. The exit code."""
-    # SIGTERM ends the run as Ctrl-C does, so that brokers are stopped and their data removed.
+    """Run the cases and print the results. A whole run is written to `section` of the document. The exit code."""
+    # SIGTERM ends the run like Ctrl-C, so that brokers are stopped and their data is removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if arguments.list:
         for case in cases:
@@ -104,8 +104,8 @@ def run_compared(
     *,
     section: str,
 ) -> int:
-    """As run_command, for cases each of which has two sides of its own. `run` returns results and conditions."""
-    # SIGTERM ends the run as Ctrl-C does, so that processes are stopped and their data removed.
+    """Like run_command, for cases that each have two sides of their own. `run` returns results and conditions."""
+    # SIGTERM ends the run like Ctrl-C, so that processes are stopped and their data is removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     if arguments.list:
         for case in cases:

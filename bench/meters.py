@@ -1,4 +1,4 @@
-"""What processes and the machine used, read from /proc."""
+"""What processes and the machine have used, read from /proc."""
 
 import os
 import resource
@@ -10,7 +10,7 @@ _PROC = Path("/proc")
 
 
 def process_tree(pid: int) -> list[int]:
-    """The process and its living descendants: a broker may keep helper processes, and they count."""
+    """The process and its living descendants, because a broker may have helper processes, which are measured too."""
     found = [pid]
     for parent in found:
         for children in (_PROC / str(parent) / "task").glob("*/children"):
@@ -19,13 +19,13 @@ def process_tree(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a broker, user and system, with its helpers, ended ones too."""
+    """CPU time of a broker, user and system, including its helpers, also those that have ended."""
     return sum(_cpu_ticks(each) for each in process_tree(pid)) / _TICKS
 
 
 def _cpu_ticks(pid: int) -> int:
     after_name = _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()
-    return sum(map(int, after_name[11:15]))  # utime, stime, and both of the children that were waited for
+    return sum(map(int, after_name[11:15]))  # utime, stime, and the same of the children that were waited for
 
 
 def resident_bytes(pid: int) -> int:
@@ -40,7 +40,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Memory in which pages that several processes map, as Python itself, are counted once."""
+    """Memory, with pages that several processes map, as those of Python itself, counted once."""
     return sum(_proportional_bytes(each) for each in process_tree(pid))
 
 
@@ -53,7 +53,7 @@ def _proportional_bytes(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """A moment's counters: how much of all cores was used so far, and how much of it by our load programs."""
+    """The counters at one moment: the use of all cores so far, and the part of our load programs."""
 
     busy: float
     total: float
@@ -67,14 +67,14 @@ class MachineUse:
         return cls(busy / _TICKS, (busy + idle + iowait) / _TICKS, used.ru_utime + used.ru_stime)
 
     def others_share_since(self, before: "MachineUse", broker_seconds: float) -> float:
-        """The share of the machine that neither the measured broker nor the load used: what disturbs the figures."""
+        """The share of the machine used by neither the measured broker nor the load: it disturbs the results."""
         total = self.total - before.total
         others = self.busy - before.busy - broker_seconds - (self.load_programs - before.load_programs)
         return max(0.0, others / total) if total > 0 else 0.0
 
 
 def _read(path: Path) -> str:
-    """A file of a process, or nothing if the process (a thread, a helper) has just ended."""
+    """The content of a file of a process, or nothing if the process (a thread, a helper) has just ended."""
     try:
         return path.read_text()
     except (FileNotFoundError, ProcessLookupError):

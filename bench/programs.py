@@ -1,8 +1,7 @@
-"""The load programs, in C: built at first use and kept in the cache.
+"""The load programs, in C, which are built on first use and cached.
 
-librdkafka comes as source inside an npm package, of a pinned version and hash. It is built with what the load needs and
-no more, so that nothing but a C compiler and make must be on the machine. Loads that encrypt also need the headers of
-OpenSSL.
+librdkafka comes as source in an npm package, with a pinned version and hash. It is built only with what the load needs,
+so that only a C compiler and make have to be installed. Loads with encryption also need the headers of OpenSSL.
 """
 
 import hashlib
@@ -28,16 +27,16 @@ _WIRE = (_SOURCES / "wire.c",)
 _COORDINATION = (*_WIRE, _SOURCES / "loop.c", _SOURCES / "coordination.c")
 _COORDINATION_PROGRAMS = ("classic_group", "consumer_group", "commits", "transactions")
 
-# What a load program printed: names and numbers.
+# The output of a load program: numbers by name.
 Measured = Mapping[str, float]
 
 
 class BuildError(Exception):
-    """The C compiler or make did not do its part; the text holds the end of what it printed."""
+    """The C compiler or make failed. The text contains the end of its output."""
 
 
 class LoadError(Exception):
-    """A load program ended with an error: the measurement is void. The text is what it printed."""
+    """A load program ended with an error, so the measurement is invalid. The text is its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class TlsPrograms(Programs):
-    """The same with a client that encrypts, and a program that makes connections."""
+    """The programs with a client that encrypts, and a program that opens connections."""
 
     connections: Path
 
@@ -88,13 +87,13 @@ def start(program: Path, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], *, accept: tuple[int, ...] = (0,)) -> Measured:
-    """What the program measured: the JSON object that it printed."""
+    """Wait for the program and return its results: the JSON object that it printed."""
     try:
         output, errors = process.communicate(timeout=_PROGRAM_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired as expired:
         raise LoadError(f"{process.args!r} did not end within {_PROGRAM_TIMEOUT_SECONDS:.0f} s") from expired
     finally:
-        if process.poll() is None:  # also when the bench itself is stopped
+        if process.poll() is None:  # also if the benchmark itself is stopped
             process.kill()
             process.wait()
     if process.returncode not in accept:
@@ -152,7 +151,7 @@ def _fetch_and_build_librdkafka_with_tls(folder: Path, _attempt: int) -> None:
 
 def _fetch_and_build(folder: Path, without: Sequence[str]) -> None:
     manifest = json.loads(_MANIFEST.read_text())
-    # npm is only asked for the archive: nothing of the package is installed or run.
+    # npm is only used to fetch the archive. Nothing of the package is installed or run.
     run_step([require_tool("npm"), "pack", "--silent", f"{manifest['package']}@{manifest['version']}"], folder=folder)
     (archive,) = folder.glob("*.tgz")
     if hashlib.sha512(archive.read_bytes()).hexdigest() != manifest["sha512"]:

@@ -1,4 +1,4 @@
-"""The result table, for the terminal and for docs/benchmarks.md."""
+"""The table of results, for the terminal and for docs/benchmarks.md."""
 
 import datetime
 import os
@@ -19,7 +19,7 @@ _END = "<!-- end results: {name} -->"
 
 
 class Titled(Protocol):
-    """A side: what is compared, as the table names it."""
+    """A side of the comparison, as the table names it."""
 
     @property
     def role(self) -> Role: ...
@@ -41,7 +41,7 @@ def conditions(
     others: Sequence[float],
     program: str = "python -m bench",
 ) -> str:
-    """What a reader must know to judge the figures, or to get them again."""
+    """What a reader needs to know to interpret or reproduce the results."""
     place = "a tmpfs" if on_tmpfs else "the disk"
     lines = [
         *run_and_machine(program, minutes),
@@ -72,7 +72,7 @@ def shares_of_others(others: Sequence[float]) -> list[str]:
 
 
 def table(sides: Sequence[Titled], cases: Sequence[WithRows], results: Results, *, with_goals: bool) -> str:
-    """Markdown: one table for each section, medians of all rounds, and for two sides the ratios."""
+    """Markdown: one table for each section, with medians of all rounds, and for two sides with ratios."""
     rows = [row for case in cases for row in case.rows]
     parts = []
     for section in dict.fromkeys(row.section for row in rows):
@@ -97,7 +97,7 @@ class Compared(WithRows, Protocol):
 
 
 def tables_by_section(cases: Sequence[Compared], results: Results) -> str:
-    """One for each section: each compares two sides of its own."""
+    """One table for each section, whose cases compare the same two sides."""
     sections = dict.fromkeys(case.rows[0].section for case in cases)
     of_sections = ([case for case in cases if case.rows[0].section == section] for section in sections)
     return "\n\n".join(table(group[0].sides, group, results, with_goals=True) for group in of_sections)
@@ -138,7 +138,7 @@ def summary(cases: Sequence[WithRows], results: Results) -> str:
         if row.name in results.failures:
             missed.append(row.name)
             continue
-        # A row of one side has a goal for its value.
+        # A row with only one side has a goal for its value.
         reference = results.values[Role.REFERENCE].get(row.name, [])
         if meets_goal(row, results.values[Role.CANDIDATE][row.name], reference):
             met += 1
@@ -149,7 +149,7 @@ def summary(cases: Sequence[WithRows], results: Results) -> str:
 
 
 def write_into(document: Path, name: str, text: str) -> None:
-    """Replace the part of the document between its marks for `name`; all else in it is written by people."""
+    """Replace the part of the document between the markers for `name`. Everything else in it is written by people."""
     begin, end = _BEGIN.format(name=name), _END.format(name=name)
     before, found_begin, rest = document.read_text().partition(begin)
     _, found_end, after = rest.partition(end)

@@ -14,7 +14,7 @@ class Better(enum.Enum):
 
 
 class Comparison(enum.Enum):
-    """Of the candidate's value with the reference's."""
+    """How the candidate's value is compared with the reference's."""
 
     RATIO = "ratio"
     DIFFERENCE = "difference"
@@ -22,8 +22,8 @@ class Comparison(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the result table. `goal` is what the median comparison of candidate and reference is to reach; with
-    `goal_is_value`, what the candidate's own median is to reach, whatever the reference's is.
+    """One line of the table of results. `goal` is for the median comparison of candidate and reference, or with
+    `goal_is_value` for the candidate's own median, whatever the reference's is.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Row:
 
 
 class WithRows(Protocol):
-    """A case, as far as results and tables know it. Its rows do not change."""
+    """The rows of a case, for results and tables. They do not change."""
 
     rows: tuple[Row, ...]
 
@@ -64,7 +64,7 @@ AnyCase = TypeVar("AnyCase", bound=Named)
 
 
 def chosen(cases: Sequence[AnyCase], only: str | None) -> list[AnyCase]:
-    """Those that `--only` names, or all."""
+    """The cases that `--only` names, or all."""
     if only is None:
         return list(cases)
     patterns = only.split(",")
@@ -76,7 +76,7 @@ def chosen(cases: Sequence[AnyCase], only: str | None) -> list[AnyCase]:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The ratios, or differences, of all rounds: each compares two runs that followed each other."""
+    """The ratios, or differences, of all rounds. Each compares two successive runs."""
 
     median: float
     best: float
@@ -84,7 +84,7 @@ class Ratio:
 
     @classmethod
     def of(cls, row: Row, candidate: Sequence[float], reference: Sequence[float]) -> "Ratio | None":
-        """None if the reference's values are zero, so that no ratio exists."""
+        """None if all values of the reference are zero, so that there is no ratio."""
         pairs = list(zip(candidate, reference, strict=True))
         if row.comparison is Comparison.DIFFERENCE:
             ratios = [ours - theirs for ours, theirs in pairs]
@@ -100,7 +100,7 @@ class Ratio:
 
 
 def meets_goal(row: Row, candidate: Sequence[float], reference: Sequence[float]) -> bool:
-    """Whether the values of all rounds reach the row's goal. Without a ratio (to zero) no goal is met."""
+    """Whether the values of all rounds meet the row's goal. Without a ratio no goal is met."""
     if row.goal_is_value:
         return _reaches(row, statistics.median(candidate))
     ratio = Ratio.of(row, candidate, reference)
@@ -113,7 +113,7 @@ def _reaches(row: Row, value: float) -> bool:
 
 
 def figure(value: float) -> str:
-    """Three significant digits, as people write numbers."""
+    """The value with three significant digits, as people write numbers."""
     if value == 0:
         return "0"
     if abs(value) >= 100:

@@ -1,7 +1,7 @@
-"""Runs cases round by round, the sides in turn, and keeps every value.
+"""Runs cases round by round, with alternating sides, and keeps every value.
 
-The side that goes first changes with every round. A case that fails is named with its reason and the others still run:
-a row is in the table with a measurement or with that reason, never with a guess.
+The side that goes first changes with every round. A case that fails is reported with its reason, and the others still
+run: a row of the table contains a measurement or that reason, never an estimate.
 """
 
 import time
@@ -24,7 +24,7 @@ _FAILURES = (LoadError, BrokerStartError, KafkaException, TimeoutExpired, OSErro
 
 
 class AnyBench(Protocol):
-    """What the runner has to know of what it hands to the cases."""
+    """What the runner needs of the context that it passes to the cases."""
 
     patience: int
     others_shares: list[float]
@@ -43,11 +43,11 @@ SideT = TypeVar("SideT", bound=AnySide)
 
 @dataclass(slots=True)
 class Results:
-    """By role and row name, the values of all rounds; by row name, why there are none."""
+    """The values of all rounds by role and row name, and by row name the reason if there are none."""
 
     values: dict[Role, dict[str, list[float]]] = field(default_factory=lambda: {role: {} for role in Role})
     failures: dict[str, str] = field(default_factory=dict)
-    others_shares: list[float] = field(default_factory=list)  # for each measurement kept, what other processes took
+    others_shares: list[float] = field(default_factory=list)  # for each measurement kept, the share of others
 
     def add(self, role: Role, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -83,7 +83,7 @@ ComparedT = TypeVar("ComparedT", bound=CaseWithSides[TitledSide])
 def run_in_turn(
     cases: Sequence[ComparedT], rounds: int, measure: Callable[[ComparedT, Any], Mapping[str, float]]
 ) -> Results:
-    """Run cases that have sides of their own. `measure` is called with a case and one of its sides."""
+    """Run cases that have their own sides. `measure` is called with a case and one of its sides."""
     results = Results()
     began = time.monotonic()
     for number, case in enumerate(cases, 1):
@@ -126,7 +126,7 @@ def run_cases(bench: BenchT, sides: Sequence[SideT], cases: Sequence[CaseOf[Benc
 
 
 def _measure(bench: BenchT, case: CaseOf[BenchT, SideT], side: SideT, round_number: int, results: Results) -> None:
-    """The least disturbed of a few tries: chosen by what other processes did meanwhile, never by the figures."""
+    """Measure until a try is undisturbed, at most a few times. Keeps the least disturbed one, whatever its result."""
     tries: list[tuple[float, Mapping[str, float]]] = []
     while not tries or (tries[-1][0] > _DISTURBED and len(tries) <= bench.patience):
         loads_before = len(bench.others_shares)
@@ -148,7 +148,7 @@ def _shown(case: CaseOf[BenchT, SideT], values: Mapping[str, float]) -> str:
 
 
 def _in_one_line(error: BaseException) -> str:
-    """The first and the last line: what happened, and the end of the broker's log if the text holds it."""
+    """The first and the last line: the failure, and the end of the broker's log if the text contains it."""
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
 

@@ -1,10 +1,10 @@
-"""The two brokers that are compared, behind one face.
+"""The two brokers that are compared, with a common interface.
 
 Both run with their own defaults, each as one process on the same machine, its data in a folder of the same file system.
-Some things are set for both: deleted topics leave the disk after a second, so that the memory of a tmpfs suffices;
-internal topics have one replica, for there is one broker; groups do not wait for more members, and may be asked for
-heartbeats as often as the load sends them. Apache Kafka gets the heap and JVM flags of its own start script. Kaspar
-runs with its compiled core.
+A few settings are changed for both: deleted topics are removed from disk after a second, so that the memory of a tmpfs
+is sufficient; internal topics have one replica, because there is one broker; groups do not wait for more members, and
+the limits of heartbeat intervals allow those of the load. Apache Kafka gets the heap and JVM flags of its own start
+script. Kaspar runs with its compiled core.
 """
 
 import enum
@@ -34,12 +34,12 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-# As it is installed: with its compiled core, and with the bytecode that Python keeps, whatever this shell says of that.
+# Like an installation: with the compiled core and cached bytecode, whatever this shell's environment says.
 KASPAR_ENVIRONMENT: Mapping[str, str] = {"KASPAR_COMPILED": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 class Role(enum.Enum):
-    """A ratio is the candidate's value divided by the reference's."""
+    """The role in a ratio, which is the candidate's value divided by the reference's."""
 
     CANDIDATE = "candidate"
     REFERENCE = "reference"
@@ -48,10 +48,10 @@ class Role(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Side:
     role: Role
-    name: str  # a word, for progress lines and --target
+    name: str  # one word, for progress lines and --target
     title: str
     make: Callable[[Path], BrokerProcess]
-    runtime: Callable[[], str]  # what it runs on, for people
+    runtime: Callable[[], str]  # what it runs on, as text
 
 
 def _make_kaspar(folder: Path) -> BrokerProcess:
@@ -80,9 +80,7 @@ def kafka() -> Side:
 
 
 def earlier(checkout: Path) -> Side:
-    """Another checkout of Kaspar in Kafka's place, with the environment that `make install` made there: has anything
-    become slower?
-    """
+    """Another checkout of Kaspar in Kafka's place, in the environment of its `make install`, to find regressions."""
     start = checkout / ".venv" / "bin" / "kafka-server-start"
     if not start.exists():
         raise FileNotFoundError(f"{start} is not there: run 'make install' in {checkout}")
@@ -94,5 +92,5 @@ def earlier(checkout: Path) -> Side:
 
 
 def kafka_again() -> Side:
-    """Apache Kafka in Kaspar's place: then every ratio should be near 1, and how near shows what a ratio is worth."""
+    """Apache Kafka in Kaspar's place. Every ratio should be near 1; the difference shows how accurate ratios are."""
     return Side(Role.CANDIDATE, "kafka-again", f"Apache Kafka {KAFKA_VERSION} again", _make_kafka, _java)

@@ -1,4 +1,4 @@
-"""Topics of a broker under test: made, and removed with everything they left on the disk."""
+"""Topics of a broker under test: creating them, and removing them with all their files."""
 
 import itertools
 import time
@@ -18,15 +18,15 @@ _numbers = itertools.count(1)
 
 
 class Topics:
-    """One admin client. It is connected as long as this object lives, so it lives no longer than it is needed."""
+    """One admin client. It is connected as long as this object exists, so keep it only as long as necessary."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._broker = broker
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": _ERRORS_ONLY})
-        self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement holds it
+        self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement includes it
 
     def create(self, partitions: int, name: str | None = None, config: Mapping[str, str] | None = None) -> str:
-        """Returns when the broker leads every partition: Kafka responds before that."""
+        """Create a topic. Returns when the broker leads every partition; Kafka responds before that."""
         name = name or f"bench{next(_numbers)}"
         self.start_to_create(name, partitions, config)
         deadline = time.monotonic() + _TIMEOUT_SECONDS
@@ -37,7 +37,7 @@ class Topics:
         return name
 
     def start_to_create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Returns when the broker has responded."""
+        """Create a topic. Returns when the broker has responded."""
         topic = NewTopic(name, partitions, 1, config=dict(config or {}))
         self._admin.create_topics([topic], request_timeout=_TIMEOUT_SECONDS)[name].result()
 
@@ -48,7 +48,7 @@ class Topics:
         self._admin.incremental_alter_configs([resource], request_timeout=_TIMEOUT_SECONDS)[resource].result()
 
     def delete(self, name: str) -> None:
-        """Delete the topic, and wait until its files are gone: that work belongs to no later measurement."""
+        """Delete the topic, and wait until its files are removed, so that later measurements are not affected."""
         self._admin.delete_topics([name], request_timeout=_TIMEOUT_SECONDS)[name].result()
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while any(self._broker.data_dir.glob(f"{name}-*")):

@@ -1,4 +1,4 @@
-"""The cases: each measures one or more rows of the table, one side and one round at a time."""
+"""The cases. Each measures one or more rows of the table, for one side and one round at a time."""
 
 from bench.cases.case import Case, CaseOf
 from bench.cases.catalog import all_cases

@@ -1,4 +1,4 @@
-"""The shape of a case."""
+"""The interface of a case."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -22,19 +22,19 @@ class CaseOf(Generic[BenchT, SideT]):
         self.rows = rows
 
     def set_up(self, bench: BenchT, side: SideT) -> None:
-        """What all rounds share."""
+        """Prepare what all rounds share."""
 
     def warm_up(self, bench: BenchT, side: SideT) -> None:
-        """By default a whole round whose figures are thrown away."""
+        """By default a whole round whose values are discarded."""
         self.measure(bench, side)
 
     def measure(self, bench: BenchT, side: SideT) -> Mapping[str, float]:
-        """One value for each row, by the row's name."""
+        """Return one value for each row, by the row's name."""
         raise NotImplementedError
 
     def tear_down(self, bench: BenchT, side: SideT) -> None:
-        """Called also when a round failed."""
+        """Also called if a round failed."""
 
 
 class Case(CaseOf[Bench, Side]):
-    """Of single brokers."""
+    """A case of single brokers."""

@@ -1,4 +1,4 @@
-"""All cases, in the order they run: those with brokers of their own first, while no other broker is on the machine."""
+"""All cases in the order in which they run. Those with their own brokers come first, while no others are running."""
 
 from bench.cases.case import Case
 from bench.cases.cleaning import Cleaning, LatencyWhileCleaning

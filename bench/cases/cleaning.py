@@ -1,8 +1,8 @@
-"""Cleaning a compacted topic of a gigabyte: how fast, for how much CPU, and what producers feel of it.
+"""Cleaning a compacted topic of a gigabyte: the rate, the CPU it costs, and its effect on producers.
 
-Both brokers get the same topic and the same settings of the cleaner: one thread, the same dedupe buffer. The topic is
-filled while its dirty ratio of 1 holds the cleaner back; then the ratio is changed, and the clock runs until the
-broker's own `cleaner-offset-checkpoint` says that everything before the active segment is clean.
+Both brokers get the same topic and the same cleaner settings: one thread, the same dedupe buffer. The topic is filled
+while a minimum dirty ratio of 1 prevents cleaning. Then the ratio is changed, and the clock runs until the broker's own
+`cleaner-offset-checkpoint` says that everything before the active segment is clean.
 """
 
 import time
@@ -24,11 +24,11 @@ _RISE_GOAL = 1.0
 
 _GIGABYTE = 1e9
 _LOG_BYTES = 1_000_000_000  # of values
-_RECORDS_OF_A_KEY = 10  # on average: so a tenth of the topic is left
-_MOST_LEFT = 0.25  # a topic that is larger than this share of what it was has not been cleaned
+_RECORDS_OF_A_KEY = 10  # on average, so a tenth of the topic remains
+_MOST_LEFT = 0.25  # a topic with more than this share of its size has not been cleaned
 _TIMEOUT_SECONDS = 300.0
 _POLL_SECONDS = 0.01
-_SMALLEST_RISE_MS = 0.05  # two runs with nothing to clean differ by more
+_SMALLEST_RISE_MS = 0.05  # two runs without cleaning differ by more
 _REQUESTS_TOPIC = "requests"
 _REQUEST_BYTES = 100
 _WARM_UP_SECONDS = 10.0
@@ -38,18 +38,18 @@ _CHECKPOINT = "cleaner-offset-checkpoint"
 _CLEANER: Mapping[str, str] = {
     "log.cleaner.threads": "1",
     "log.cleaner.dedupe.buffer.size": str(128 << 20),
-    "log.cleaner.backoff.ms": "100",  # how long a cleaner that found nothing to do waits until it looks again
+    "log.cleaner.backoff.ms": "100",  # how long a cleaner with nothing to do waits before it looks again
 }
 _TOPIC: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "segment.bytes": str(64 << 20),
-    "min.cleanable.dirty.ratio": "1",  # never cleaned: the ratio must be larger
+    "min.cleanable.dirty.ratio": "1",  # never cleaned: the ratio would have to be greater
 }
 _DIRTY_RATIO = ("min.cleanable.dirty.ratio", "0.01")
 
 
 class _OnACleaningBroker(Case):
-    """Brokers with the cleaner's settings, kept for all rounds; a filled topic for each measurement."""
+    """Keeps brokers with the cleaner's settings for all rounds, and fills a topic for each measurement."""
 
     settings: Mapping[str, str] = _CLEANER
     record_bytes = 100
@@ -84,14 +84,14 @@ class _OnACleaningBroker(Case):
 
 
 class _DirtyTopic:
-    """A topic of one partition, full of records that others have replaced."""
+    """A topic of one partition, full of records that later ones have replaced."""
 
     def __init__(self, broker: BrokerProcess, topics: Topics, name: str) -> None:
         self._broker = broker
         self._topics = topics
         self._name = name
         segments = sorted((broker.data_dir / f"{name}-0").glob("*.log"))
-        self.records = int(segments[-1].stem)  # those before the active segment: offsets have no gap yet
+        self.records = int(segments[-1].stem)  # the records before the active segment: offsets have no gaps yet
         self.bytes = sum(segment.stat().st_size for segment in segments[:-1])
         self._bytes_before = topic_bytes(broker, name)
 
@@ -100,7 +100,7 @@ class _DirtyTopic:
 
     @property
     def clean(self) -> bool:
-        """Whether the broker's checkpoint says so."""
+        """Whether the topic is clean according to the broker's checkpoint."""
         try:
             lines = (self._broker.data_dir / _CHECKPOINT).read_text().splitlines()
         except FileNotFoundError:
@@ -119,7 +119,7 @@ class _DirtyTopic:
 
 
 class Cleaning(_OnACleaningBroker):
-    """As fast as one cleaner thread goes."""
+    """The rate of one cleaner thread without a throttle."""
 
     def __init__(self, record_bytes: int) -> None:
         size = {1000: "1k", 100: "100b"}[record_bytes]
@@ -144,10 +144,10 @@ class Cleaning(_OnACleaningBroker):
 
 
 class LatencyWhileCleaning(_OnACleaningBroker):
-    """One-record requests to another topic, first with nothing else to do and then while a throttled cleaner works.
+    """One-record requests to another topic, first without other load and then while a throttled cleaner works.
 
-    The throttle counts what is read, twice, and what is written, on both brokers alike; so both take the same time,
-    and the requests are over before the cleaning is.
+    The throttle counts the bytes read, twice, and the bytes written, in the same way on both brokers. So both take the
+    same time, and the requests end before the cleaning.
     """
 
     THROTTLE_BYTES = 250_000_000

@@ -1,7 +1,8 @@
-"""Groups: how long a rebalance takes, what it costs the broker, and how many offsets are committed a second.
+"""Groups: the duration of a rebalance, its cost for the broker, and the rate of offset commits.
 
-A rebalance is measured in two ways. As clients meet it: members learn of it by their heartbeats, so most of the time is
-waiting for those. And as the broker works on it: every member asks at once, so nothing is waited for but the broker.
+A rebalance is measured in two ways. From the clients' point of view, members learn of it by their heartbeats, so most
+of the time is spent waiting for these. For the broker's own work, every member sends its request at once, so that
+nothing but the broker is waited for.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ PARTITIONS_OF_A_MEMBER = 2
 
 _SECTION = "Rebalances"
 _END_TO_END_GOAL = 1.1
-_CPU_GOAL = 1.5  # simple code is worth more than less than that
+_CPU_GOAL = 1.5  # simple code is worth a difference of up to this
 _COMMIT_GOAL = 1.0
 _REBALANCES = 8
 _REBALANCES_AT_ONCE = 60
@@ -26,7 +27,7 @@ _COMMITS_IN_FLIGHT = 5
 
 
 class _OnOneTopic(Case):
-    """A topic on the warm broker, kept for all rounds."""
+    """Keeps a topic on the warm broker for all rounds."""
 
     partitions = 1
 
@@ -51,7 +52,7 @@ class _Rebalance(_OnOneTopic):
         self._groups = 0
 
     def rebalance(self, bench: Bench, side: Side, program: Path) -> tuple[Load, Load]:
-        """As clients meet it, and with nothing to wait for. Each time the group is a new one."""
+        """Run rebalances that wait for heartbeats, and ones that wait for nothing, each time with a new group."""
         broker = bench.warm_broker(side)
         loads = []
         for mode, count, heartbeat in (("waiting", _REBALANCES, (HEARTBEAT_MS,)), ("at-once", _REBALANCES_AT_ONCE, ())):
@@ -102,12 +103,12 @@ class ConsumerRebalance(_Rebalance):
 
 
 def _cpu_ms(load: Load) -> float:
-    """Of one rebalance."""
+    """The broker's CPU for one rebalance."""
     return load.broker_cpu_seconds / load["rebalances"] * 1000
 
 
 class Commits(_OnOneTopic):
-    """Commits of one partition, each connection for a group of its own."""
+    """Commits of one partition. Each connection commits for its own group."""
 
     def __init__(self, connections: int) -> None:
         self.connections = connections

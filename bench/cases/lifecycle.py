@@ -1,4 +1,4 @@
-"""Starting, idling, remembering and recovering: each on brokers of its own, but for the memory after all load."""
+"""Start, idle use, memory and recovery, each with its own brokers except for the memory after all load."""
 
 import time
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ _MEGABYTE = 1e6
 
 
 def seconds_until_ready(bench: Bench, broker: BrokerProcess, topic: str, partitions: int) -> tuple[float, int]:
-    """Start the prepared broker; the time from its exec until every partition acknowledged a record.
+    """Start the prepared broker. Returns the time from its exec until every partition has acknowledged a record.
 
-    Also returns how many records the topic held before. The probe runs first, so that it misses no moment.
+    Also returns how many records the topic contained before. The probe is started first, so that it misses nothing.
     """
     arguments = (broker.host, broker.port, topic, partitions, READY_TIMEOUT_SECONDS)
     probe = programs.start(bench.tools.probe, "ready", *arguments)
@@ -47,7 +47,7 @@ class Start(Case):
 
 
 class Idle(Case):
-    """A broker that took one record and is then left alone."""
+    """A broker that has received one record and is then left alone."""
 
     SETTLE_SECONDS = 4.0
     WATCH_SECONDS = 8.0
@@ -61,7 +61,7 @@ class Idle(Case):
         super().__init__("idle", rows)
 
     def warm_up(self, bench: Bench, side: Side) -> None:
-        """Nothing to warm: the broker is to be a fresh one."""
+        """Does nothing, because a fresh broker is measured."""
 
     def measure(self, bench: Bench, side: Side) -> Mapping[str, float]:
         with bench.fresh_broker(side, "idle") as broker:
@@ -75,7 +75,7 @@ class Idle(Case):
 
 
 class MemoryAfterLoad(Case):
-    """The warm brokers' memory once all other load has been through them: this case comes last."""
+    """The warm brokers' memory after all other load has run on them. This case comes last."""
 
     def __init__(self) -> None:
         section = "Start, memory, recovery"
@@ -89,10 +89,10 @@ class MemoryAfterLoad(Case):
 
 
 class Recovery(Case):
-    """After kill -9 with nothing flushed: the time from exec until every partition acknowledges again.
+    """Recovery after kill -9 with nothing flushed: the time from exec until every partition acknowledges again.
 
-    No partition fills a segment, so neither broker has flushed or checkpointed anything of the data. Between rounds the
-    recovery-point checkpoint is removed, so that a broker that wrote one after its recovery has to do all of it again.
+    No partition fills a segment, so neither broker has flushed or checkpointed any of the data. Between rounds the
+    recovery-point checkpoint is removed, so that a broker that wrote one after its recovery has to repeat all of it.
     """
 
     TOPIC = "recovery"

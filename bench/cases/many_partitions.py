@@ -1,4 +1,4 @@
-"""A topic of 4,000 partitions: creating, describing, writing to and starting with all of them."""
+"""A topic of 4,000 partitions: creating and describing it, writing to it, and starting with it."""
 
 import time
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ManyPartitions(Case):
         super().__init__("partitions", rows)
 
     def warm_up(self, bench: Bench, side: Side) -> None:
-        """Nothing to warm: the broker is a fresh one in every round."""
+        """Does nothing, because every round has a fresh broker."""
 
     def measure(self, bench: Bench, side: Side) -> Mapping[str, float]:
         count = self.PARTITIONS

@@ -1,7 +1,7 @@
-"""Requests of one record each: how many, their latency, and what one costs the broker in CPU.
+"""Requests of one record each: their rate, their latency, and the broker's CPU per request.
 
-One connection is one producer; ten show what the broker does with several at a time. The load is the same raw protocol
-to both brokers: Produce 9, one batch with one record of 100 bytes, acks=1.
+One connection shows a single producer, ten show several at a time. The load uses the same raw protocol for both
+brokers: Produce 9, one batch with one record of 100 bytes, acks=1.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from bench.topics import Topics
 _RECORD_BYTES = 100
 _ACKS = "1"
 _IN_FLIGHT = 5  # as many as a Java producer sends before it waits for a response
-_RESPONSES_MISSING = 3  # the program's exit code when responses were missing at the end
+_RESPONSES_MISSING = 3  # the program's exit code if responses were missing at the end
 _WARM_UP_SECONDS = 2.0
 
 _RATE_GOAL = 2.0
@@ -29,7 +29,7 @@ def _from(connections: int) -> str:
 
 
 class _RequestCase(Case):
-    """A topic of one partition on the warm broker, kept for all rounds."""
+    """Keeps a topic of one partition on the warm broker for all rounds."""
 
     def __init__(self, name: str, rows: tuple[Row, ...], connections: int) -> None:
         super().__init__(name, rows)
@@ -52,7 +52,7 @@ class _RequestCase(Case):
 
 
 class RequestRate(_RequestCase):
-    """As many requests as the broker serves, with a bound on those in flight."""
+    """The maximum rate of requests, with a limit on those in flight."""
 
     def __init__(self, connections: int) -> None:
         name = f"requests_c{connections}"
@@ -73,7 +73,7 @@ class RequestRate(_RequestCase):
 
 
 class Latency(_RequestCase):
-    """Requests at a given rate, due at fixed times: how long after its due time each gets its response."""
+    """Requests at a given rate, due at fixed times: the time from when each is due until its response."""
 
     def __init__(self, rate: int, connections: int) -> None:
         self.rate = rate
@@ -96,7 +96,7 @@ class Latency(_RequestCase):
 
 
 class HighestRate(_RequestCase):
-    """The highest rate that is served in time, found by doubling and then by halving the step: within 5 %."""
+    """The highest rate that is served in time, found within 5 % by doubling and then bisecting."""
 
     LIMIT_MS = 10.0
     FIRST_RATE = 5_000
@@ -131,7 +131,7 @@ class HighestRate(_RequestCase):
         return {self.name: good}
 
     def _keeps_up(self, bench: Bench, side: Side, rate: float) -> bool:
-        """Whether the broker keeps up with this rate; a rate that failed is tried once more, for it may be chance."""
+        """Whether the broker keeps up with this rate. A failure may be chance, so it is tried once more."""
         return any(self._kept_up(self.send(bench, side, "open", self.STEP_SECONDS, int(rate)), rate) for _ in range(2))
 
     def _kept_up(self, load: Load, rate: float) -> bool:

@@ -1,4 +1,4 @@
-"""Bulk produce and consume through librdkafka, and what they cost the broker in CPU."""
+"""Bulk produce and consume through librdkafka, and the broker's CPU for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _CPU_OUT_GOAL = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape of a load: what the records are like and how they are spread."""
+    """The shape of a load: the kind of records, and how they are distributed."""
 
     record_bytes: int
     partitions: int
@@ -39,7 +39,7 @@ class Shape:
         return f"{size}, {spread}" + ("" if self.codec == "none" else f", {self.codec}")
 
     def records(self, bench: Bench) -> int:
-        """A gigabyte of 1 kB records, half as much of the small ones: about the same time."""
+        """The number of records: a gigabyte of 1 kB records, or half as much of small ones, which take as long."""
         return bench.scaled(1_000_000 if self.record_bytes == 1000 else 5_000_000)
 
     def bytes_of(self, records: int) -> int:
@@ -54,7 +54,7 @@ def _rows(name: str, title: str, section: str, goal: float, cpu_goal: float) -> 
 
 
 def _values(name: str, load: Load) -> Mapping[str, float]:
-    """Bytes are those of the record values as the application sees them, before compression."""
+    """The results of a load. Bytes are those of the record values before compression, as the application sees them."""
     return {
         name: load["bytes"] / load["seconds"] / 1e6,
         f"{name}_cpu": load.broker_cpu_seconds / (load["bytes"] / _GIGABYTE),
@@ -155,6 +155,7 @@ def produce(bench: Bench, side: Side, topic: str, shape: Shape, acks: str, recor
     load = bench.run_load(broker, bench.tools.client, "produce", *arguments)
     stored = topic_bytes(broker, topic)
     if (stored < _COMPRESSED_SHARE * load["bytes"]) != (shape.codec != "none"):
-        # Another load than the row says: librdkafka compresses lz4 only for a broker that announces FindCoordinator.
+        # This load would not be what the row says: librdkafka uses lz4 only with a broker that announces
+        # FindCoordinator.
         raise LoadError(f"sent with codec {shape.codec}, {load['bytes']:.0f} bytes of records take {stored} bytes")
     return load

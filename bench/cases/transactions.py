@@ -1,4 +1,4 @@
-"""Transactions: how many a second, and how fast read_committed readers get their records."""
+"""Transactions: their rate, and how fast read_committed readers get their records."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ _ABORT_ONE_IN = 10
 
 
 class Transactions(Case):
-    """One transaction after the other, each of one batch, by producers with connections of their own."""
+    """Successive transactions of one batch each, by producers with their own connections."""
 
     def __init__(self, records: int, producers: int) -> None:
         self.records = records
@@ -49,7 +49,7 @@ class Transactions(Case):
 
 
 class ReadCommitted(Case):
-    """librdkafka reads a topic in which one transaction in ten was aborted."""
+    """librdkafka reads a topic in which one in ten transactions was aborted."""
 
     def __init__(self) -> None:
         name = "consume_committed"
@@ -59,7 +59,7 @@ class ReadCommitted(Case):
             Row(f"{name}_cpu", f"{title}: broker CPU per gigabyte", _SECTION, "s/GB", Better.LESS),
         )
         super().__init__(name, rows)
-        self._topics: dict[str, tuple[str, int]] = {}  # and how many committed records are in it
+        self._topics: dict[str, tuple[str, int]] = {}  # and the number of committed records in it
 
     def set_up(self, bench: Bench, side: Side) -> None:
         broker = bench.warm_broker(side)

@@ -1,4 +1,4 @@
-"""`python -m bench.cluster`: three brokers of Kaspar beside three of Apache Kafka."""
+"""`python -m bench.cluster`: three brokers of Kaspar compared with three of Apache Kafka."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""What every case of clusters is handed: the load programs, warm clusters, new clusters, and how much load to make."""
+"""The context of every case of clusters: the load programs, warm clusters, new clusters, and the amount of load."""
 
 import time
 from collections.abc import Iterator
@@ -21,16 +21,16 @@ _WARM_UP_PARTITIONS = 6
 class ClusterBench:
     tools: programs.Programs
     folder: Path  # holds the data of all brokers
-    scale: float  # 1.0 is the whole load
-    patience: int  # how often a measurement is repeated that other processes disturbed
-    others_shares: list[float] = field(default_factory=list)  # for each load, the machine's share that went elsewhere
+    scale: float  # 1.0 is the full load
+    patience: int  # the maximum of extra tries for a measurement that other processes disturbed
+    others_shares: list[float] = field(default_factory=list)  # for each load, the share of the machine used by others
     _warm: dict[str, BrokerCluster] = field(default_factory=dict)
 
     def scaled(self, amount: int) -> int:
         return max(1, int(amount * self.scale))
 
     def warm_cluster(self, side: ClusterSide) -> BrokerCluster:
-        """The side's long-running cluster, started on first use, which has then taken load of every kind."""
+        """The side's long-running cluster. It is started on first use, and warmed up with load of every kind."""
         if side.name not in self._warm:
             cluster = side.make(self.folder / f"{side.name}-warm")
             self._warm[side.name] = cluster
@@ -40,7 +40,7 @@ class ClusterBench:
         return self._warm[side.name]
 
     def drop_warm_cluster(self, side: ClusterSide) -> None:
-        """A case has failed and may have left it without a broker: the next one gets a new one."""
+        """Drop a cluster that a failed case may have left without a broker. The next case gets a new one."""
         if side.name in self._warm:
             self._warm.pop(side.name).close()
 
@@ -52,7 +52,7 @@ class ClusterBench:
 
     @contextmanager
     def new_cluster(self, side: ClusterSide, name: str) -> Iterator[BrokerCluster]:
-        """Running, without any topic."""
+        """A running cluster without topics."""
         cluster = side.make(self.folder / f"{side.name}-{name}-{time.monotonic_ns()}")
         try:
             cluster.start()
@@ -61,7 +61,7 @@ class ClusterBench:
             cluster.close()
 
     def run_load(self, cluster: BrokerCluster, program: Path, *arguments: object) -> Load:
-        """Run a load program, and measure what the cluster used meanwhile."""
+        """Run a load program, and measure what the cluster used during that time."""
         machine, before = meters.MachineUse.now(), _cpu_seconds(cluster)
         measured = programs.run(program, *arguments)
         used = _cpu_seconds(cluster) - before
@@ -74,11 +74,11 @@ class ClusterBench:
 
 
 class ClusterCase(CaseOf[ClusterBench, ClusterSide]):
-    """Of clusters."""
+    """A case of clusters."""
 
 
 def resident_megabytes(cluster: BrokerCluster) -> float:
-    """Of all its processes."""
+    """The resident memory of all processes of the cluster."""
     return sum(map(meters.resident_bytes, cluster.processes)) / 1e6
 
 

@@ -1,4 +1,4 @@
-"""All cases of clusters, in the order they run: those with new clusters first, those that kill brokers last."""
+"""All cases of clusters in the order in which they run: first those with new clusters, last those that kill brokers."""
 
 from bench.cluster.bench import ClusterCase
 from bench.cluster.many_partitions import IdleCluster, ManyPartitions

@@ -1,4 +1,4 @@
-"""Three brokers of Kaspar with their ZooKeeper, and three of Apache Kafka, behind one face."""
+"""Three brokers of Kaspar with their ZooKeeper, and three of Apache Kafka, with a common interface."""
 
 import abc
 import os
@@ -28,19 +28,19 @@ _END_SECONDS = 60.0
 
 
 class BrokerCluster(abc.ABC):
-    """Brokers 1, 2 and 3 on one machine. After `stop` it can be started again on its data, not after `close`."""
+    """Brokers 1, 2 and 3 on one machine. The cluster can be restarted with its data after `stop`, not after `close`."""
 
     @abc.abstractmethod
     def start(self) -> None:
-        """Returns when every broker sees all of them."""
+        """Start the cluster. Returns when every broker sees all brokers."""
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """All brokers cleanly; the data stays."""
+        """Stop all brokers cleanly. The data remains."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """At once, and the data is removed. Safe to call twice."""
+        """Kill all brokers and remove the data. May be called twice."""
 
     @abc.abstractmethod
     def port(self, broker_id: int) -> int: ...
@@ -56,11 +56,11 @@ class BrokerCluster(abc.ABC):
 
     @abc.abstractmethod
     def restart_ended(self, broker_id: int) -> None:
-        """Start a broker that a load program has ended; returns when the others see it again."""
+        """Start a broker that a load program has stopped or killed. Returns when the others see it again."""
 
     @property
     def processes(self) -> list[int]:
-        """Everything that this cluster consists of."""
+        """The ids of all processes of this cluster."""
         return [self.pid(broker_id) for broker_id in BROKERS]
 
     @property
@@ -72,7 +72,7 @@ class BrokerCluster(abc.ABC):
 
 
 class OurCluster(BrokerCluster):
-    """`source`: the checkout whose code runs, instead of this one."""
+    """A cluster of Kaspar. With `source`, it runs the code of that checkout instead of this one."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str], source: Path | None = None) -> None:
         self._folder = folder
@@ -119,7 +119,7 @@ class OurCluster(BrokerCluster):
 
 
 class ApacheKafkaCluster(BrokerCluster):
-    """Three nodes, each of them broker and controller (KRaft)."""
+    """Three nodes, each of them both broker and controller (KRaft)."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self._folder = folder
@@ -146,7 +146,7 @@ class ApacheKafkaCluster(BrokerCluster):
         return self._cluster.node(broker_id).pid
 
     def controller_id(self) -> int:
-        """The leader of the quorum: metadata names any broker as the controller."""
+        """The leader of the quorum, because metadata responses name any broker as the controller."""
         asked = RequestTopicData(topic_name="__cluster_metadata", partitions=(RequestPartitionData(partition_index=0),))
         with self.client(BROKERS[0]) as client:
             response = client.call(DescribeQuorumRequest(topics=(asked,)), DescribeQuorumResponse)
@@ -163,7 +163,7 @@ class ApacheKafkaCluster(BrokerCluster):
 
 @contextmanager
 def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """For processes that are started within."""
+    """Change the environment of processes that are started in this context."""
     before = dict(os.environ)
     os.environ.update(changes)
     try:
@@ -175,7 +175,7 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _as_load_errors() -> Iterator[None]:
-    """A cluster that does not start, or stop, fails a case and not the bench."""
+    """Turn failures to start or stop a cluster into failures of the case, so that the benchmark continues."""
     try:
         yield
     except (KasparError, BrokerStartError, AssertionError) as problem:

@@ -1,4 +1,4 @@
-"""A thousand topics with ten thousand partitions, three replicas each: created, kept in memory, and started with."""
+"""A thousand topics with ten thousand partitions, three replicas each: creation, memory, and start."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from tests.peers.raw_client import NAMES_TOPICS, request_frame
 
 _TOPICS = 1000
 _PARTITIONS_OF_EACH = 10
-_TOPICS_OF_A_REQUEST = 50  # Kafka's controller refuses requests that lead to more than 10,000 records
+_TOPICS_OF_A_REQUEST = 50  # Kafka's controller refuses requests that cause more than 10,000 records
 _GOAL = 0.7
 _RETRY_SECONDS = 0.05
 _SETTLE_SECONDS = 4.0
@@ -46,7 +46,7 @@ class ManyPartitions(ClusterCase):
         super().__init__("partitions", rows)
 
     def warm_up(self, bench: ClusterBench, side: ClusterSide) -> None:
-        """Nothing to warm: the cluster is a new one in every round."""
+        """Does nothing, because every round has a new cluster."""
 
     def measure(self, bench: ClusterBench, side: ClusterSide) -> Mapping[str, float]:
         names = [f"many-{number}" for number in range(bench.scaled(_TOPICS))]
@@ -74,7 +74,7 @@ class ManyPartitions(ClusterCase):
 
 
 def acknowledge_all(cluster: BrokerCluster, topics: Iterable[str], partitions: int) -> None:
-    """Returns when every partition has acknowledged a record with acks=all."""
+    """Return when every partition has acknowledged a record with acks=all."""
     missing = {_Slot(topic, partition) for topic in topics for partition in range(partitions)}
     limit = time.monotonic() + TIMEOUT_SECONDS
     while True:
@@ -87,7 +87,7 @@ def acknowledge_all(cluster: BrokerCluster, topics: Iterable[str], partitions: i
 
 
 def _acknowledged(cluster: BrokerCluster, wanted: set[_Slot]) -> set[_Slot]:
-    """A record for each of these, sent to all leaders at once."""
+    """Send a record to each of these partitions, to all leaders at once. Returns those that acknowledged it."""
     with cluster.client(BROKERS[0]) as client:
         leaders = {
             _Slot(topic.name or "", each.partition_index): each.leader_id
@@ -128,7 +128,7 @@ def _produce_request(slots: Iterable[_Slot]) -> ProduceRequest:
 
 
 class IdleCluster(ClusterCase):
-    """A new cluster that took a record in each of a few partitions and is then left alone."""
+    """A new cluster that has received a record in a few partitions and is then left alone."""
 
     def __init__(self) -> None:
         section = "An idle cluster"
@@ -139,7 +139,7 @@ class IdleCluster(ClusterCase):
         super().__init__("idle", rows)
 
     def warm_up(self, bench: ClusterBench, side: ClusterSide) -> None:
-        """Nothing to warm: the cluster is a new one in every round."""
+        """Does nothing, because every round has a new cluster."""
 
     def measure(self, bench: ClusterBench, side: ClusterSide) -> Mapping[str, float]:
         began = time.monotonic()

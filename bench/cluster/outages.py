@@ -1,4 +1,4 @@
-"""A broker ends while a librdkafka producer sends: for how long is nothing acknowledged, and no topic created?"""
+"""A broker ends while a librdkafka producer sends: how long nothing is acknowledged, and no topic can be created."""
 
 import itertools
 import signal
@@ -24,12 +24,12 @@ _numbers = itertools.count(1)
 
 
 class Outage(ClusterCase):
-    """The broker that ends leads one of three partitions. Afterwards it is started again."""
+    """Ends the broker that leads one of three partitions, and restarts it afterwards."""
 
     number: signal.Signals
 
     def warm_up(self, bench: ClusterBench, side: ClusterSide) -> None:
-        """Nothing to warm: the cluster is, and one broker less of it."""
+        """Only start the cluster, because a round would end one of its brokers."""
         bench.warm_cluster(side)
 
     def measure(self, bench: ClusterBench, side: ClusterSide) -> Mapping[str, float]:
@@ -105,7 +105,7 @@ class ControllerKilled(Outage):
 
 
 def _create_after_end(cluster: BrokerCluster, victim: int) -> float:
-    """When another broker has created a topic, asked for as soon as the victim's port is closed."""
+    """The time at which another broker has created a topic. Requests begin when the victim's port is closed."""
     limit = time.monotonic() + _CREATION_LIMIT_SECONDS
     while _listens(cluster, victim):
         if time.monotonic() > limit:

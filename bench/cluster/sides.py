@@ -1,7 +1,7 @@
 """The two clusters that are compared: three brokers each, on this machine, with their defaults and a few settings.
 
-Kaspar's metadata is in one ZooKeeper server, which counts with its brokers. Kafka's nodes are brokers and controllers
-at once (KRaft), each with the heap and the JVM flags of its own start script.
+Kaspar's metadata is in one ZooKeeper server, which is measured with its brokers. Kafka's nodes are both brokers and
+controllers (KRaft), each with the heap and the JVM flags of its own start script.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from bench.cluster.clusters import ApacheKafkaCluster, BrokerCluster, OurCluster
 from bench.sides import Role, kafka, kaspar
 
 SETTINGS: Mapping[str, str] = {
-    "log.segment.delete.delay.ms": "1000",  # so that the memory of a tmpfs suffices
+    "log.segment.delete.delay.ms": "1000",  # so that the memory of a tmpfs is sufficient
     "auto.create.topics.enable": "false",
 }
 
@@ -37,7 +37,7 @@ def kafka_cluster() -> ClusterSide:
 
 
 def earlier_cluster(checkout: Path) -> ClusterSide:
-    """Another checkout of Kaspar in Kafka's place, run by this one's Python: has anything become slower?"""
+    """Another checkout of Kaspar in Kafka's place, run by this one's Python, to find regressions."""
     if not (checkout / "src" / "kaspar").is_dir():
         raise FileNotFoundError(f"there is no checkout of Kaspar in {checkout}")
 

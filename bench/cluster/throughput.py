@@ -1,4 +1,4 @@
-"""Records with acks=all to partitions with three replicas: how many, and how soon each is acknowledged."""
+"""Records with acks=all to partitions with three replicas: their rate, and the time until each is acknowledged."""
 
 from collections.abc import Mapping
 
@@ -48,7 +48,7 @@ class ReplicatedProduce(ClusterCase):
 
 
 class ReplicatedLatency(ClusterCase):
-    """One-record requests to one leader, due at fixed times: how long after its due time each gets its response."""
+    """One-record requests to one leader, due at fixed times: the time from when each is due until its response."""
 
     _WARM_UP_SECONDS = 5.0
     _SECONDS = 10.0

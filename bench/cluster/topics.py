@@ -1,4 +1,4 @@
-"""Replicated topics of a cluster under test: created, waited for, and removed with their files."""
+"""Replicated topics of a cluster under test: creating them, waiting for them, and removing them with their files."""
 
 import itertools
 import time
@@ -28,7 +28,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 def create_topics(client: RawClient, names: Sequence[str], partitions: int) -> None:
-    """One request. Raises LoadError with the first refusal."""
+    """Create the topics with one request. Raises LoadError with the first error."""
     topics = tuple(
         CreatableTopic(name=name, num_partitions=partitions, replication_factor=REPLICAS, assignments=(), configs=())
         for name in names
@@ -44,7 +44,7 @@ class ClusterTopics:
         self._cluster = cluster
 
     def create(self, partitions: int) -> str:
-        """Returns when all replicas are in sync, every broker knows it, and the leaders take requests."""
+        """Create a topic. Returns when its replicas are in sync, every broker knows it, and leaders accept requests."""
         name = f"bench{next(_numbers)}"
         with self._cluster.client(BROKERS[0]) as client:
             create_topics(client, [name], partitions)
@@ -60,7 +60,7 @@ class ClusterTopics:
             )
 
     def leaders(self, name: str, broker_id: int = BROKERS[0]) -> dict[int, int]:
-        """By partition."""
+        """The leader of each partition."""
         return {each.partition_index: each.leader_id for each in self._partitions(broker_id, name)}
 
     def _is_in_sync(self, broker_id: int, name: str, partitions: int) -> bool:
@@ -78,7 +78,7 @@ class ClusterTopics:
             return client.metadata(name).topics[0].partitions
 
     def delete(self, name: str) -> None:
-        """Returns when its files are gone: that work belongs to no later measurement."""
+        """Delete a topic. Returns when its files are removed, so that this work does not affect later measurements."""
         with self._cluster.client(BROKERS[0]) as client:
             code = client.delete_topic(name)
         if code != ErrorCode.NONE:

@@ -1,1 +1,1 @@
-"""`make bench-console`: how quick the console is on a large cluster, seen from a browser, and what open pages cost."""
+"""`make bench-console`: the speed of the console for a large cluster, seen in a browser, and the cost of open pages."""

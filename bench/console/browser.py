@@ -1,4 +1,4 @@
-"""A page in Chromium, and how long things take in it."""
+"""A page in Chromium, and the time that actions take in it."""
 
 import contextlib
 from collections.abc import Iterator
@@ -29,26 +29,26 @@ _VISIT: Final = """async () => {{
 
 
 class ConsolePage:
-    """Raises LoadError."""
+    """The console in a browser. Methods raise LoadError."""
 
     def __init__(self, page: Page, url: str) -> None:
         self._page = page
         self._url = url
 
     def open(self) -> float:
-        """Milliseconds from the start of the navigation until the overview is there with its figures."""
+        """Open the page. Returns the milliseconds from the start of navigation until the overview shows its figures."""
         with _failing("the overview"):
             self._page.goto(f"{self._url}/#/", wait_until="commit")
             return float(self._page.evaluate(_FIRST))
 
     def reload(self) -> float:
-        """As `open`, with the page's files in the browser's cache."""
+        """Like `open`, but with the page's files in the browser's cache."""
         with _failing("the overview"):
             self._page.reload(wait_until="commit")
             return float(self._page.evaluate(_FIRST))
 
     def visit(self, visit: Visit) -> float:
-        """Milliseconds from the click until a frame has what must be shown."""
+        """The milliseconds from the click until a frame contains what must be shown."""
         with _failing(visit.title):
             self._page.evaluate(_BEGIN.format(at=visit.begins_at, is_ready=visit.is_ready))
             return float(self._page.evaluate(_VISIT.format(act=visit.act, shown=visit.shown)))
@@ -56,7 +56,7 @@ class ConsolePage:
 
 @contextlib.contextmanager
 def new_page(browser: Browser, url: str) -> Iterator[ConsolePage]:
-    """In a window that has loaded nothing yet."""
+    """A page in a window that has not loaded anything yet."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     try:
         context.set_default_timeout(_PATIENCE_MS)

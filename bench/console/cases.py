@@ -1,4 +1,4 @@
-"""The cases: the first view, all other views, what is done in them, and what open pages cost."""
+"""The cases: the first view, all other views, actions in them, and the cost of open pages."""
 
 import asyncio
 import time
@@ -23,9 +23,9 @@ _FIRST_VIEW_MS: Final = 1_000
 _ANY_VIEW_MS: Final = 300
 _PAGES: Final = (0, 1, 100)
 _SETTLE_S: Final = 12.0
-"""After pages were opened: their first reads, and a round of the monitor."""
+"""The time after pages were opened for their first requests and a round of the monitor."""
 _MORE_FOR_MANY: Final = 5.0
-"""Points of a core that a hundred pages may cost the broker beyond what one page does."""
+"""How much more of a core (in percent) a hundred pages may cost the broker than one page."""
 _MB: Final = 1e6
 
 
@@ -46,11 +46,11 @@ class ConsoleCase(Protocol):
     rows: tuple[Row, ...]
 
     def measure(self, bench: ConsoleBench) -> Mapping[str, float]:
-        """The values of its rows."""
+        """Return the values of its rows."""
 
 
 class FirstView:
-    """In a window that has nothing of the console in its cache, and again in that window."""
+    """Loads the page in a window with an empty cache, and again in that window."""
 
     name = "first"
     sides = (OURS,)
@@ -68,7 +68,7 @@ class FirstView:
 
 
 class VisitsCase:
-    """Each round is a new window, so that the files of each view are loaded in it."""
+    """Each round has a new window, so that the files of each view are loaded in it."""
 
     sides = (OURS,)
 
@@ -90,7 +90,7 @@ class VisitsCase:
 
 
 class OpenPages:
-    """CPU of the broker and of the process with all services, while pages are open and nobody does anything."""
+    """CPU of the broker and of the process with all services while pages are open without any user action."""
 
     name = "pages"
     sides = (OURS,)
@@ -119,7 +119,7 @@ class OpenPages:
 
     def measure(self, bench: ConsoleBench) -> Mapping[str, float]:
         values: dict[str, float] = {}
-        with ThreadPoolExecutor(1) as thread:  # Playwright's event loop runs in this one
+        with ThreadPoolExecutor(1) as thread:  # this thread already runs Playwright's event loop
             for count in _PAGES:
                 values |= thread.submit(asyncio.run, _cpu(bench, count)).result()
         values["broker_more"] = values["broker_100"] - values["broker_1"]
@@ -127,7 +127,7 @@ class OpenPages:
 
 
 async def _cpu(bench: ConsoleBench, count: int) -> dict[str, float]:
-    """In percent of a core."""
+    """The CPU that broker and services use with this number of open pages, in percent of a core."""
     cluster = bench.cluster
     pids = {"broker": cluster.broker_pid, "services": cluster.services_pid}
     async with open_pages(cluster.console_url, count, cluster.contents):

@@ -1,4 +1,4 @@
-"""`kaspar up` with a large cluster in it: the processes whose CPU counts, and the addresses."""
+"""`kaspar up` with a large cluster: the processes whose CPU is measured, and the addresses."""
 
 import shutil
 import tempfile
@@ -28,7 +28,7 @@ class LargeCluster:
 
 @contextmanager
 def large_cluster(contents: Contents) -> Iterator[LargeCluster]:
-    """Started in a new folder, and filled."""
+    """A cluster that is started in a new folder and filled."""
     folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-console-", dir=TMPFS))
     try:
         process = UpProcess(folder, ["--port", str(consecutive_free_ports(1)[0]), *ANY_PORTS])
@@ -44,7 +44,7 @@ def large_cluster(contents: Contents) -> Iterator[LargeCluster]:
 
 
 def running_cluster(contents: Contents, folder: Path) -> LargeCluster:
-    """One that `kaspar up` runs in this folder, and that was filled before. Raises LoadError."""
+    """A cluster that `kaspar up` runs in this folder, and that was filled before. Raises LoadError."""
     status = _status(folder)
     console, broker = _service(status, "console"), status.brokers[0]
     if broker.pid is None or console.pid is None:

@@ -1,4 +1,4 @@
-"""What the cluster has: thousands of topics, groups that have committed offsets, subjects, and one topic of a hundred
+"""The contents of the cluster: thousands of topics, groups with committed offsets, subjects, and one topic of a hundred
 million records over a day."""
 
 import json
@@ -41,7 +41,7 @@ class Contents:
     groups: int
     subjects: int
     records: int
-    """Of the big topic; a multiple of the records of its batches."""
+    """The number of records of the big topic; a multiple of those in one of its batches."""
 
     def topic(self, number: int) -> str:
         return f"topic-{number % self.topics:05}"
@@ -79,7 +79,7 @@ def fill(contents: Contents, bootstrap_servers: str, registry_url: str) -> None:
 
 
 def _write_first_records(client: Client, topics: Iterable[str]) -> None:
-    """One to each, so that the brokers' metrics pages have lines for all topics."""
+    """Write one record to each topic, so that the brokers' metrics pages have lines for all topics."""
     batch = build_batch([Record(int(time.time() * 1000), b"first", b"{}")])
     with RawProducer(client, producer=None) as producer:
         for topic in topics:
@@ -97,7 +97,7 @@ def _write_big_topic(client: Client, batches: int) -> None:
 
 
 def _batches(count: int, since_ms: int) -> Iterator[bytearray]:
-    """The same records again and again, at times that are spread over a day: a batch is compressed once only."""
+    """Batches of the same records, with times that are spread over a day. The records are compressed only once."""
     rng = random.Random(1)
     length_ms = _DAY_MS // max(1, count)
     records = [

@@ -1,5 +1,5 @@
-"""Pages that are open, as far as the console sees them: a stream of events each, and what their views ask again and
-again. No browser is needed for that, and a hundred of them would need the whole machine."""
+"""Open pages as the console sees them: each has a stream of events, and repeats the requests of its view. This needs no
+browser; a hundred of them would need the whole machine."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ _SESSION_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one view watches, and what it asks for every so many seconds."""
+    """The events that a view watches, and the request that it repeats at an interval."""
 
     watched: tuple[str, ...]
     asked: str = ""
@@ -27,7 +27,7 @@ class View:
 
 
 def kinds_of_pages(contents: Contents) -> Sequence[View]:
-    """Out of ten pages four show the overview, and the others lists, one topic, and one group."""
+    """The views of ten pages: four show the overview, and the others lists, one topic, and one group."""
     lists = {"offset": 0, "limit": 50, "descending": "false"}
     topics = View(("cluster",), f"/api/topics?{urlencode({'sort': 'name', **lists})}", 5.0)
     groups = View(("cluster",), f"/api/groups?{urlencode({'sort': 'group', **lists})}", 5.0)
@@ -39,7 +39,7 @@ def kinds_of_pages(contents: Contents) -> Sequence[View]:
 
 @contextlib.asynccontextmanager
 async def open_pages(url: str, count: int, contents: Contents) -> AsyncIterator[None]:
-    """They stay open meanwhile. Raises LoadError if the console refuses one, or ends a stream."""
+    """Keep pages open in this context. Raises LoadError if the console refuses one, or ends a stream."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30, limits=limits) as client:
         views = itertools.islice(itertools.cycle(kinds_of_pages(contents)), count)

@@ -1,4 +1,4 @@
-"""What a person does on the page, and what then must be in it: each is measured from the click until it is shown."""
+"""User actions on the page, and what the page must show then. The time between the two is measured."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ class Visit:
     name: str
     title: str
     begins_at: str
-    """The address of the page before."""
+    """The address of the previous page."""
     is_ready: str
-    """When that page is complete."""
+    """The condition under which the previous page is complete."""
     act: str
     shown: str
 
 
 Visits = Callable[[Contents, int], Sequence[Visit]]
-"""Those of a round, each round with other topics, groups and offsets: what was just read is shared for a second."""
+"""The visits of a round. Each round uses other topics, groups and offsets, because reads are shared for a second."""
 
 
 def _view(name: str, title: str, shown: str, before: str = "brokers") -> Visit:
@@ -43,7 +43,7 @@ def views(contents: Contents, number: int) -> Sequence[Visit]:
     """All views of the navigation."""
     rows, rows_or_none = "tbody tr", "tbody tr, p.state"
     findings = "article.finding, p.state"
-    acls = "tbody tr, p.state, p.notice"  # `kaspar up` has no authorizer, which is what the view then says
+    acls = "tbody tr, p.state, p.notice"  # `kaspar up` has no authorizer, which the view then reports
     return (
         _view("", "Overview", ".figures"),
         _view("brokers", "Brokers", rows, before="topics"),

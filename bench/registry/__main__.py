@@ -1,4 +1,4 @@
-"""`python -m bench.registry`: the command line, the rounds, and what a run prints and writes."""
+"""`python -m bench.registry`: the command line, the rounds, and the output of a run."""
 
 import platform
 import shutil

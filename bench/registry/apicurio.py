@@ -1,4 +1,4 @@
-"""Apicurio's registry as a peer: its program, and a Java that is new enough for it."""
+"""Apicurio's registry for comparison: its program, and a Java that is new enough for it."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def command() -> list[str]:
 
 
 def settings(port: int, management_port: int, bootstrap: str) -> dict[str, str]:
-    """Schemas in a topic of the cluster, as Kaspar's registry keeps them, and nothing logged for each request."""
+    """The settings to keep schemas in a topic of the cluster, like Kaspar's registry, without logging each request."""
     return {
         "QUARKUS_HTTP_HOST": "127.0.0.1",
         "QUARKUS_HTTP_PORT": str(port),
@@ -47,7 +47,7 @@ def _program() -> Path:
 
 
 def _java() -> str:
-    """The machine's, or one that comes as a package of Python."""
+    """The machine's Java, or one from a Python package."""
     own = require_tool("java")
     printed = subprocess.run([own, "-version"], capture_output=True, text=True, check=True).stderr
     found = re.search(r'version "(\d+)', printed)

@@ -1,4 +1,4 @@
-"""What all cases share: a broker, and on it a registry of each kind that has the same schemas."""
+"""The context of all cases: a broker, and registries of both kinds with the same schemas on it."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A registry with schemas: each under a subject of its own, as its version 1."""
+    """A registry with schemas, each of which is version 1 of its own subject."""
 
     server: Server
     ids: tuple[int, ...]
@@ -55,11 +55,11 @@ class RegistryBench:
         return next(self._runs)
 
     def server(self, side: Program, topic: str = "_schemas") -> Server:
-        """Another instance, not started."""
+        """Another instance, which is not started."""
         return Server(side, self.folder, self.broker.bootstrap, topic)
 
     def filled(self, side: Program) -> Filled:
-        """Started and filled by the first case that needs it; it runs until the end."""
+        """The side's registry. It is started and filled by the first case that needs it, and runs until the end."""
         if side not in self._filled:
             server = self._open.enter_context(self.server(side))
             server.start()
@@ -67,7 +67,7 @@ class RegistryBench:
         return self._filled[side]
 
     def filled_topic(self, count: int) -> str:
-        """A topic with so many schemas, as Kaspar's registry writes them."""
+        """A topic with this number of schemas, in the format of Kaspar's registry."""
         topic = self.topics.create(1, f"_schemas_{count}", {"cleanup.policy": "compact"})
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "linger.ms": 5, "log_level": 0})
         for number in range(1, count + 1):
@@ -85,7 +85,7 @@ def subject_of(number: int) -> str:
 
 
 def schema_of(number: int) -> str:
-    """A record of five fields, about as large as those of a table."""
+    """A record with five fields, about as large as the schema of a typical table."""
     fields = [
         {"name": "id", "type": "long"},
         {"name": "customer", "type": "string"},

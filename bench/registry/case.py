@@ -1,4 +1,4 @@
-"""What a case is: rows, the programs that it compares, and how one of them is measured."""
+"""The interface of a case: its rows, the programs that it compares, and the measurement of one of them."""
 
 import importlib.metadata
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class Program:
     role: Role
     title: str
     path: str
-    """Where Confluent's API begins."""
+    """The path at which Confluent's API begins."""
 
 
 OURS = Program(Role.CANDIDATE, f"Kaspar {importlib.metadata.version('kaspar')}", "")
@@ -34,4 +34,4 @@ class RegistryCase(Protocol):
     rows: tuple[Row, ...]
 
     def measure(self, bench: "RegistryBench", side: Program) -> Mapping[str, float]:
-        """The values of its rows."""
+        """Return the values of its rows."""

@@ -8,5 +8,5 @@ from bench.registry.starts import Start, StartWithMany
 
 
 def all_cases() -> list[RegistryCase]:
-    """Registrations last of those that share a registry: they add to what a start has to read."""
+    """The cases in order. Registrations come last among those that share a registry: they add to what a start reads."""
     return [Start(), *reads(), Registrations(1), Registrations(8), StartWithMany(), *rest_cases()]

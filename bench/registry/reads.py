@@ -1,4 +1,4 @@
-"""Schemas read by id, as every consumer does once for each id, and by subject and version."""
+"""Reads of schemas by id, as every consumer does once for each id, and by subject and version."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Schemas registered: each under a new subject, and acknowledged when it is in the log of the cluster."""
+"""Registrations of schemas, each under a new subject, and acknowledged when it is in the log of the cluster."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,7 @@
-"""Records produced over HTTP, with values of 100 bytes. After each run, the topic must have all of them.
+"""Records produced over HTTP, with values of 100 bytes. After each run, the topic must contain all of them.
 
-Each run has a topic of its own, which stays: wrk ends with requests under way, and one of those would create a topic
-anew that was deleted.
+Each run has its own topic, which is not deleted: wrk ends with requests under way, and one of these would recreate a
+deleted topic.
 """
 
 import base64
@@ -34,11 +34,11 @@ _TEXT: Final = "x" * 100
 _BYTES: Final = base64.b64encode(_TEXT.encode()).decode()
 
 PathOf = Callable[[str, str], str]
-"""Where the records of a topic go, by the proxy's URL and the topic."""
+"""Takes the proxy's URL and a topic, and returns the path to which the topic's records are sent."""
 
 
 class Produce:
-    """Requests of several connections, each with some records."""
+    """Requests over several connections, each with some records."""
 
     sides = (OURS,)
 
@@ -63,7 +63,7 @@ class Produce:
 
 
 class Stream:
-    """One request that stays open: records of version 3, one after the other, and a report for each."""
+    """One request that stays open: it sends records of version 3 one by one, and receives a report for each."""
 
     name = "rest_v3_stream"
     sides = (OURS,)
@@ -122,7 +122,7 @@ def _send_stream(connection: socket.socket, path: str, count: int) -> None:
 
 
 def _count_reports(connection: socket.socket) -> int:
-    """Until the response ends. Each report has its offset once."""
+    """Count the reports until the response ends. Each contains its offset once."""
     reports, tail = 0, b""
     while not tail.endswith(b"\r\n0\r\n\r\n"):
         received = connection.recv(1 << 20)
@@ -135,7 +135,7 @@ def _count_reports(connection: socket.socket) -> int:
 
 
 def _check_count(bench: RegistryBench, topic: str, count: int) -> None:
-    """wrk leaves with requests under way, whose records may be there, too."""
+    """Check that the topic has at least this many records. wrk ends with requests under way, which may add more."""
     partition = TopicPartition(topic, 0)
     with Client(bench.broker.bootstrap) as client:
         found = list_offsets(client, {partition: LATEST_TIMESTAMP})[partition].offset

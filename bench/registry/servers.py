@@ -1,4 +1,4 @@
-"""A registry of each kind as a process, on one broker. Kaspar's also serves the REST proxy, as `kaspar up` runs it."""
+"""A registry of each kind as a process, on one broker. Kaspar's also serves the REST proxy, as in `kaspar up`."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ _GROUP: Final = "schema.registry.group.id"
 
 class Server:
     def __init__(self, side: Program, folder: Path, bootstrap: str, topic: str = "_schemas") -> None:
-        """`topic` is where Kaspar's registry keeps its schemas."""
+        """`topic` is the one in which Kaspar's registry keeps its schemas."""
         self._side = side
         self._log = folder / f"{side.role.value}-{time.monotonic_ns()}.log"
         self.port, self.rest_port = free_port(), free_port()
@@ -64,7 +64,7 @@ class Server:
         return self._process.pid
 
     def start(self, path: str = "/subjects") -> float:
-        """How many seconds it takes until a GET of the path succeeds."""
+        """Start the process. Returns the seconds until a GET of the path succeeds."""
         began = time.perf_counter()
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""How soon a registry serves what its topic has, and how much memory it takes."""
+"""The time until a registry serves the schemas of its topic, and its memory use."""
 
 import time
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _SETTLE_S: Final = 2.0
 
 
 class Start:
-    """Another instance beside the one that runs: until it serves the last schema, and what it then takes."""
+    """Starts another instance beside the running one: the time until it serves the last schema, and its memory use."""
 
     name = "start"
     sides = (OURS, APICURIO)
@@ -37,7 +37,7 @@ class Start:
 
 
 class StartWithMany:
-    """Of Kaspar alone: the peer takes minutes to be filled with as many."""
+    """Only for Kaspar: filling the other registry with that many schemas takes minutes."""
 
     name = "start_10000"
     sides = (OURS,)

@@ -26,8 +26,8 @@ def require_wrk() -> None:
 
 
 def run(url: str, script: str, *, connections: int, seconds: float, settings: Mapping[str, str]) -> Load:
-    """One thread, so many connections, each of which sends its next request after a response. `settings` are the
-    environment of the script. Raises LoadError if any response is an error."""
+    """Run wrk with one thread and this number of connections, each of which sends its next request after a response.
+    `settings` are the environment of the script. Raises LoadError if any response is an error."""
     done = subprocess.run(
         [
             "wrk",

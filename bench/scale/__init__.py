@@ -1,5 +1,5 @@
-"""What a cluster of 100 brokers and 200,000 partitions asks of its controller: `python -m bench.scale --help`.
+"""The controller with a cluster of 100 brokers and 200,000 partitions: `python -m bench.scale --help`.
 
-The controller, the store (a ZooKeeper server) and the updates of the image are the real ones; the brokers are only
-registered. docs/scale.md holds the results and what they mean.
+The controller, the store (a ZooKeeper server) and the updates of the image are real; the brokers are only registered.
+docs/scale.md contains the results and explains them.
 """

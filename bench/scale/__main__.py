@@ -1,4 +1,4 @@
-"""`python -m bench.scale`: the command line, and what a run prints and writes."""
+"""`python -m bench.scale`: the command line, and the output of a run."""
 
 import argparse
 import asyncio

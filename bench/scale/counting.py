@@ -1,4 +1,4 @@
-"""A store that counts what it is asked."""
+"""A store that counts its requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from kaspar.metadata.store import Node, Operation, Store, Watcher, size_of
 
 @dataclass(slots=True)
 class Traffic:
-    """`round_trips`: requests to the store, of which many may be under way at a time."""
+    """`round_trips` are requests to the store, of which many may be under way at a time."""
 
     round_trips: int = 0
     transactions: int = 0
@@ -22,7 +22,7 @@ class CountingStore:
         self.traffic = Traffic()
 
     def take(self) -> Traffic:
-        """What was counted since the last call."""
+        """Return what was counted since the last call."""
         traffic, self.traffic = self.traffic, Traffic()
         return traffic
 

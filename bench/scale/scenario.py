@@ -1,4 +1,4 @@
-"""The measurements: each changes the cluster through its controller, and looks at what that took."""
+"""The measurements. Each changes the cluster through its controller, and measures the cost."""
 
 import gc
 import itertools
@@ -37,15 +37,15 @@ _CHANGES_AT_ONCE = 1000
 
 
 class Line(NamedTuple):
-    """Of the table: what was measured, and the figures."""
+    """A line of the table: what was measured, and the values."""
 
     title: str
     seconds: float
     traffic: Traffic
     delta_bytes: int | None
-    """What each broker that follows is sent."""
+    """The bytes that are sent to each broker that follows."""
     apply_seconds: float | None
-    """What it takes a broker to decode and apply that."""
+    """The time that a broker needs to decode and apply them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Size:
 
 
 class Scenario:
-    """One cluster. `connect` opens a session with its store."""
+    """The scenario with one cluster. `connect` opens a session with its store."""
 
     def __init__(self, size: Size, connect: Callable[[], Store]) -> None:
         self._size = size
@@ -90,7 +90,7 @@ class Scenario:
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
     async def _register_all(self) -> None:
-        """In a session of their own, as if each had one."""
+        """Register all brokers in another session, as if each had its own."""
         await prepare_store(self._store, "scale")
         session = self._connect()
         for number in range(1, self._size.brokers + 1):
@@ -118,14 +118,14 @@ class Scenario:
         gc.collect()
         self.image_memory = resident_bytes(os.getpid()) - before
         assert sum(len(topic.partitions) for topic in self._image.topics.values()) == size.partitions
-        return line._replace(delta_bytes=None, apply_seconds=None)  # of all of them together: nobody is sent that
+        return line._replace(delta_bytes=None, apply_seconds=None)  # nothing is sent for all of them together
 
     async def _create_one_more(self) -> Line:
         event = CreateTopics((NewTopic("one-more", 10, 3),))
         return await self._measure("create a topic of 10 partitions", [event])
 
     async def _change_single(self) -> Line:
-        """As a follower that falls behind and catches up again, one partition after the other."""
+        """Change one partition after the other, like a follower that repeatedly falls behind and catches up."""
         title = "change the in-sync replicas of a partition, the median of many"
         lines = [await self._measure(title, [self._isr_changes(1)]) for _ in range(_SINGLE_CHANGES)]
         return sorted(lines, key=lambda line: line.seconds)[len(lines) // 2]
@@ -135,7 +135,7 @@ class Scenario:
         return await self._measure(title, [self._isr_changes(_CHANGES_AT_ONCE)])
 
     def _isr_changes(self, count: int) -> AlterPartitions:
-        """Of so many partitions with the same leader: the last replica leaves."""
+        """Remove the last replica from the ISR of this number of partitions with the same leader."""
         image = self._image
         leader = next(iter(image.brokers))
         led = (
@@ -162,7 +162,7 @@ class Scenario:
         return line
 
     async def _start_again(self) -> Line:
-        """Another controller, which reads everything."""
+        """Start another controller, which reads everything."""
         await self._shell.stop()
         self._store = CountingStore(self._connect())
         self._shell = self._new_shell()
@@ -183,14 +183,14 @@ class Scenario:
         assert image.topics == self._image.topics
         return Line("the whole image, for a broker that starts", seconds, Traffic(), len(encoded), applied)
 
-    # -- how ---------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     @property
     def _image(self) -> ClusterImage:
         return self._shell.image
 
     async def _measure(self, title: str, events: Sequence[ControllerEvent[Any]]) -> Line:
-        """The time until the last is committed and published; and the delta that brokers are sent for all of them."""
+        """The time until the last event is committed and published, and the delta of all of them for the brokers."""
         known = self._image
         self._updates.clear()
         self._store.take()

@@ -1,4 +1,4 @@
-"""What security costs: the same load against Kaspar and Apache Kafka, over TLS, with log-ins, ACLs and quotas.
+"""The cost of security: the same load against Kaspar and Apache Kafka, with TLS, authentication, ACLs and quotas.
 
 `make bench-security` runs it.
 """

@@ -1,4 +1,4 @@
-"""`python -m bench.security`: what TLS, log-ins, ACLs and quotas cost, beside Apache Kafka."""
+"""`python -m bench.security`: the cost of TLS, authentication, ACLs and quotas, compared with Apache Kafka."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ from bench.sides import Side, earlier, kafka, kaspar
 
 _PROGRAM = "python -m bench.security"
 _ROUNDS = 5
-_PATIENCE = 0  # what is compared alternates within seconds; a busy machine disturbs both
+_PATIENCE = 0  # the loads to compare alternate within seconds, so that a busy machine disturbs both
 
 
 def _run(arguments: argparse.Namespace, cases: Sequence[SecurityCase], sides: Sequence[Side]) -> tuple[Results, str]:

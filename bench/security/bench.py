@@ -1,4 +1,4 @@
-"""What every case of security is handed, beside what all are (bench/bench.py): certificates, users, ACLs and quotas."""
+"""The context of the security cases, in addition to bench/bench.py: certificates, users, ACLs and quotas."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class SecurityBench(Bench):
     certificates: Certificates = field(kw_only=True)
 
     def _warm_up(self, broker: BrokerProcess) -> None:
-        """Every case warms up what it measures: most of these brokers see one kind of load only."""
+        """Do nothing: every case warms up what it measures, because most of these brokers get only one kind of load."""
 
     def drop_broker(self, side: Side) -> None:
         broker = self._warm.pop(side.name, None)
@@ -49,17 +49,17 @@ class SecurityBench(Bench):
 
     @property
     def tls_settings(self) -> tuple[str, ...]:
-        """What a client of librdkafka is told, as arguments of the load program."""
+        """Settings of a librdkafka client, as arguments of the load program."""
         authority = self.certificates.authority
         return "-X", "security.protocol=ssl", "-X", f"ssl.ca.location={authority}"
 
 
 class SecurityCase(CaseOf[SecurityBench, Side]):
-    """Of single brokers with secured listeners."""
+    """A case of single brokers with secured listeners."""
 
 
 def create_user(broker: BrokerProcess, name: str, password: str) -> None:
-    """One who may log in by SCRAM, with as few iterations as Kafka allows, which is its default."""
+    """Create a user for SCRAM, with the fewest iterations that Kafka allows, which is also its default."""
     mechanism = next(code for code, known in MECHANISM_TYPES.items() if known == MECHANISM)
     upsertion = ScramCredentialUpsertion(
         name=name,
@@ -83,7 +83,7 @@ def create_acls(broker: BrokerProcess, acls: Sequence[Acl]) -> None:
 
 
 def set_quotas(broker: BrokerProcess, quotas: Mapping[str, float], *, remove: bool = False) -> None:
-    """For every user that has none of its own."""
+    """Set quotas for all users that have none of their own."""
     entry = RequestEntryData(
         entity=(RequestEntityData(entity_type="user", entity_name=None),),
         ops=tuple(OpData(key=key, value=value, remove=remove) for key, value in quotas.items()),

@@ -1,4 +1,4 @@
-"""All cases of security, in the order they run."""
+"""All security cases in the order in which they run."""
 
 from bench.security.bench import SecurityCase
 from bench.security.gates import Acls, Quotas, few, hundred_thousand

@@ -1,8 +1,8 @@
-"""What ACLs and quotas cost a broker, as a share of its own rate without them.
+"""The cost of ACLs and quotas for a broker, relative to its own rate without them.
 
-The load is requests of one record: nothing else is as little work, so nothing else shows the cost as much. A round of
-one broker alternates between with and without many times, for a second each, and takes the median of the ratios of
-turns that followed each other: so what other processes do hits both alike.
+The load is requests of one record, because nothing else does as little work besides. A round of one broker alternates
+many times between with and without, for a second each, and takes the median of the ratios of successive turns, so that
+disturbances by other processes affect both alike.
 """
 
 import statistics
@@ -24,8 +24,8 @@ _RECORD_BYTES = 100
 _ACKS = "1"
 _TURNS = 12
 _TURN_SECONDS = 1.0
-_WARM_UP_SECONDS = 10.0  # also of a quick run: a JVM that is not warm takes ten times as much CPU
-_RESPONSES_MISSING = 3  # the load's exit code when responses were missing at the end
+_WARM_UP_SECONDS = 10.0  # also in a quick run: a JVM that is not warm needs ten times as much CPU
+_RESPONSES_MISSING = 3  # the load's exit code if responses were missing at the end
 
 _RATE_GOAL = 0.95
 _CPU_GOAL = 1.05
@@ -47,12 +47,12 @@ class Turns:
 
 
 def _median_ratio(these: Sequence[float], those: Sequence[float]) -> float:
-    """Of turns that followed each other."""
+    """The median ratio of successive turns."""
     return statistics.median(this / that for this, that in zip(these, those, strict=True))
 
 
 class _Cost(SecurityCase):
-    """Compares requests `with_it` and `without_it`; both lead to a topic of one partition."""
+    """Compares requests `with_it` and `without_it`, both to a topic of one partition."""
 
     def __init__(self, name: str, what: str) -> None:
         section = f"One-record requests, {_CONNECTIONS} connections with {_IN_FLIGHT} in flight"
@@ -81,7 +81,7 @@ class _Cost(SecurityCase):
         super().__init__(name, rows)
 
     def with_it(self, bench: SecurityBench, side: Side) -> BrokerProcess:
-        """The broker to which requests now go with ACLs or quotas."""
+        """The broker to which requests are sent, with ACLs or quotas in effect."""
         raise NotImplementedError
 
     def without_it(self, bench: SecurityBench, side: Side) -> BrokerProcess:
@@ -113,8 +113,8 @@ class _Cost(SecurityCase):
 
 
 class Acls(_Cost):
-    """A broker with an authorizer beside the one without. Its client has a handful of ACLs; `others` are about other
-    clients and other topics.
+    """A broker with an authorizer, and one without. Its client has a handful of ACLs; `others` are for other clients
+    and other topics.
     """
 
     def __init__(self, name: str, what: str, others: Callable[[], list[Acl]]) -> None:
@@ -136,7 +136,7 @@ class Acls(_Cost):
 
 
 class Quotas(_Cost):
-    """The same broker, whose quotas are set and removed."""
+    """One broker, whose quotas are set and removed."""
 
     def __init__(self, name: str, what: str, keys: tuple[str, ...]) -> None:
         super().__init__(name, what)
@@ -160,7 +160,7 @@ class Quotas(_Cost):
 
 
 def handful() -> list[Acl]:
-    """Everything on the cluster, and what a client does with its own topics."""
+    """ACLs for everything on the cluster, and for what a client does with its own topics."""
 
     def allow(kind: ResourceType, name: str, pattern: PatternType, operation: AclOperation) -> Acl:
         return Acl(kind, name, pattern, _USER, "*", operation, AclPermissionType.ALLOW)

@@ -1,8 +1,8 @@
-"""The two brokers, each with three listeners: in the clear, with TLS, and with SASL (SCRAM-SHA-512) in the clear.
+"""The two brokers, each with three listeners: unencrypted, with TLS, and with SASL (SCRAM-SHA-512) unencrypted.
 
 Both have the same key and certificate (P-256), and otherwise the settings of bench/sides.py. TLS is what both negotiate
-by themselves, which is TLS 1.3 with AES-256-GCM. With an authorizer, everybody may do everything until the first ACLs
-are there: they are created in the clear, where every client is `User:ANONYMOUS`.
+by default, which is TLS 1.3 with AES-256-GCM. With an authorizer, every client may do everything until the first ACLs
+exist. These are created over the unencrypted listener, where every client is `User:ANONYMOUS`.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _AUTHORIZER: Mapping[str, str] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files that both brokers and all clients use."""
+    """The files that both brokers and all clients use."""
 
     authority: Path
     broker: Path

@@ -1,4 +1,4 @@
-"""Records over TLS through librdkafka, what they cost the broker in CPU, and new connections."""
+"""Records over TLS through librdkafka, the broker's CPU for them, and new connections."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ from bench.topics import Topics
 _SHAPE = Shape(1000, 1, "none")
 _ACKS = "1"
 _GIGABYTE = 1_000_000_000
-_WARM_UP_SHARE = 0.6  # a JVM compiles what it runs often: give it that, and the other broker the same
+_WARM_UP_SHARE = 0.6  # a JVM compiles its hot code first; the other broker gets the same load
 _GOAL = 1.0
 
 _CONNECTING_THREADS = 8
 _CONNECTING_SECONDS = 5.0
-_WARM_UP_CONNECTIONS = 3000  # so many a JVM needs until it is about as fast as it gets
+_WARM_UP_CONNECTIONS = 3000  # a JVM needs this many until it is about as fast as it gets
 _WARM_UP_TURNS = 12
 _USER, _PASSWORD = "alice", "alice-secret"
 
@@ -83,7 +83,7 @@ class ConsumeOverTls(_RecordsOverTls):
 
 
 class _NewConnections(SecurityCase):
-    """As many as the broker takes from a few clients, each of which makes one after the other."""
+    """The maximum rate of new connections from a few clients, each of which opens one after the other."""
 
     def __init__(self, name: str, title: str, unit: str, goal: float | None) -> None:
         section = "New connections"

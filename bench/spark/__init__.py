@@ -1,4 +1,4 @@
-"""Our data source beside Spark's own Kafka connector, on one broker: `python -m bench.spark --help`.
+"""Our data source compared with Spark's own Kafka connector, on one broker: `python -m bench.spark --help`.
 
-docs/benchmarks.md says how it measures and holds the results.
+docs/benchmarks.md describes the method and contains the results.
 """

@@ -1,4 +1,4 @@
-"""`python -m bench.spark`: the command line, the rounds, and what a run prints and writes."""
+"""`python -m bench.spark`: the command line, the rounds, and the output of a run."""
 
 import platform
 import shutil
@@ -26,7 +26,7 @@ _FAILURES = (PySparkException, programs.LoadError, OSError, ArithmeticError)
 
 
 def _run_cases(stage: Stage, cases: Sequence[Case], rounds: int) -> Results:
-    """The sides in turn, and the one that goes first changes with every round. Round 0 is not counted."""
+    """Measure the sides alternately. The one that goes first changes with every round. Round 0 is not counted."""
     results = Results()
     began = time.monotonic()
     for number, case in enumerate(cases, 1):

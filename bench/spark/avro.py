@@ -1,4 +1,4 @@
-"""Avro records with the ids of a registry: decoded by our data source, and row by row by fastavro."""
+"""Avro records with schema ids of a registry, decoded by our data source, and row by row by fastavro."""
 
 import io
 import json
@@ -55,7 +55,7 @@ _VALUES = """
 
 
 class ReadAvro(Case):
-    """A flat record of ten fields, about 65 bytes."""
+    """Reads a flat record of ten fields, about 65 bytes."""
 
     sides = (BY_REGISTRY, BY_FASTAVRO)
 

@@ -1,4 +1,4 @@
-"""The cases: what is read, written or timed, for each of two sides that are compared."""
+"""The cases: reads, writes and timings, for each of two sides that are compared."""
 
 import itertools
 import sys
@@ -16,7 +16,7 @@ from bench.sides import Role
 from bench.spark.stage import Stage
 from bench.spark.streams import Feed, batch_milliseconds
 
-_READ_GOALS = {(100, 1): 3.0, (100, 2): 2.5, (1000, 1): 1.2, (1000, 2): 1.2}  # by record bytes and tasks
+_READ_GOALS = {(100, 1): 3.0, (100, 2): 2.5, (1000, 1): 1.2, (1000, 2): 1.2}  # by record bytes and number of tasks
 _WRITE_GOAL = 1.5
 _EXACTLY_ONCE_GOAL = 0.8
 _MOST_MORE_MS = 40.0
@@ -41,7 +41,7 @@ NO_OP = Side(Role.REFERENCE, "no-op to no-op", "noop_in_python")
 
 
 class Case:
-    """Measures its rows for one side at a time. Before the rounds each side has one that is not counted."""
+    """Measures its rows for one side at a time. Each side has an uncounted round before the others."""
 
     sides: tuple[Side, Side] = (OURS, THEIRS)
 
@@ -50,12 +50,12 @@ class Case:
         self.rows = rows
 
     def measure(self, stage: Stage, side: Side) -> Mapping[str, float]:
-        """One value for each row, by the row's name."""
+        """Return one value for each row, by the row's name."""
         raise NotImplementedError
 
 
 def drop(frame: DataFrame) -> None:
-    """Read every row, and do nothing with it."""
+    """Read every row and discard it."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -85,7 +85,7 @@ class Read(Case):
 
 
 class Write(Case):
-    """Rows that lie ready in memory, in two tasks, with no key."""
+    """Rows that are ready in memory, in two tasks, without keys."""
 
     def __init__(self, shape: Shape) -> None:
         name = f"write_{shape.name}"
@@ -118,7 +118,7 @@ class PriceOfExactlyOnce(Case):
 
 
 def write(stage: Stage, side: Side, shape: Shape, rows: int) -> float:
-    """Rows a second, into a new topic."""
+    """Write the rows to a new topic. Returns rows per second."""
     frame = stage.ready_rows(rows, shape.record_bytes)
     with stage.topics.temporary(shape.partitions) as topic:
         options = {
@@ -132,7 +132,7 @@ def write(stage: Stage, side: Side, shape: Shape, rows: int) -> float:
 
 
 class SmallBatches(Case):
-    """Topic to topic, five rows a second: how long a micro-batch takes."""
+    """Micro-batches from topic to topic at five rows per second: how long one takes."""
 
     def __init__(self, name: str, section: str, sides: tuple[Side, Side], *, goal: float | None) -> None:
         title = "p50 of the time of a micro-batch, five rows a second, topic to topic"
@@ -147,8 +147,8 @@ class SmallBatches(Case):
             rows = stage.spark.readStream.format(side.format).load()
             writer = rows.writeStream.format(side.format)
             return {self.name: batch_milliseconds(stage, writer, checkpoint, batches)}
-        # These topics stay. Spark's connector keeps its producers: one whose query is stopped in the midst of a batch
-        # would try to send that to a topic that is no more, for two minutes, and keep the next query waiting for it.
+        # These topics are not deleted. Spark's connector keeps its producers. One whose query is stopped during a batch
+        # would try to send that to the deleted topic for two minutes, and keep the next query waiting.
         source, target = stage.topics.create(1), stage.topics.create(1)
         with Feed(stage.broker, source):
             servers = {"kafka.bootstrap.servers": stage.broker.bootstrap}
@@ -159,7 +159,7 @@ class SmallBatches(Case):
 
 
 class StartUp(Case):
-    """A new program: from its start until it has read its first row."""
+    """The time from the start of a new program until it has read its first row."""
 
     def __init__(self) -> None:
         title = "a program's start until it has read a first row"

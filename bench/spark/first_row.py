@@ -1,4 +1,4 @@
-"""A program that reads one row and prints when: `python -m bench.spark.first_row FORMAT BOOTSTRAP TOPIC`."""
+"""A program that reads one row and prints the time: `python -m bench.spark.first_row FORMAT BOOTSTRAP TOPIC`."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ def main() -> None:
     rows = session.read.format(source).options(**options).load().collect()
     assert len(rows) == 1
     print(json.dumps({"read_at": time.monotonic()}))
-    # Waited for, the JVM counts as part of this program, and not as something that disturbs it.
+    # Wait for the JVM, so that it counts as part of this program, and not as a disturbance.
     session.stop()
     gateway = SparkContext._gateway
     assert gateway is not None

@@ -1,6 +1,6 @@
-"""The floor of a micro-batch: a source in Python that makes one row at a time, and a sink in Python that drops it.
+"""The minimum for a micro-batch: a source in Python that creates one row at a time, and a sink in Python that drops it.
 
-Whatever a batch takes from the one to the other is Spark's own.
+The time that a batch takes between the two is Spark's own.
 """
 
 import time
@@ -35,7 +35,7 @@ class NoOpDataSource(DataSource):
 
 
 class _Reader(DataSourceStreamReader):
-    """Offsets are the rows that are due by now."""
+    """Offsets are the numbers of rows that are due."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"rows": int(time.time() / PAUSE_SECONDS)}

@@ -1,4 +1,4 @@
-"""What every case is handed: one broker, one Spark session, topics that are filled once, and how much load to make."""
+"""The context of every case: one broker, one Spark session, topics that are filled once, and the amount of load."""
 
 import os
 import time
@@ -20,8 +20,8 @@ from tests.peers.spark_connector import connector_settings
 
 ROOT = Path(__file__).parents[2]
 MASTER = "local[2]"
-_ROWS = {100: 2_000_000, 1000: 500_000}  # of a topic that is read, by the bytes of a record
-_READY_ROWS = {100: 2_000_000, 1000: 1_000_000}  # of a frame that is written, and lies in Spark's memory before
+_ROWS = {100: 2_000_000, 1000: 500_000}  # of a topic that is read, by bytes of a record
+_READY_ROWS = {100: 2_000_000, 1000: 1_000_000}  # of a frame that is written, and is in Spark's memory before that
 HEAP = "4g"
 
 
@@ -29,11 +29,11 @@ HEAP = "4g"
 class Stage:
     tools: programs.Programs
     folder: Path  # holds all data
-    scale: float  # 1.0 is the whole load
+    scale: float  # 1.0 is the full load
     broker: BrokerProcess
     spark: SparkSession
     topics: Topics
-    others_shares: list[float] = field(default_factory=list)  # for each measurement, the machine's share of others
+    others_shares: list[float] = field(default_factory=list)  # for each measurement, the share of others
     _filled: dict[Shape, str] = field(default_factory=dict)
     _ready: tuple[tuple[int, int], DataFrame] | None = None
     _services: Services | None = None
@@ -41,15 +41,15 @@ class Stage:
     @classmethod
     def set_up(cls, folder: Path, scale: float) -> "Stage":
         tools = programs.Programs.build()
-        # A query that is stopped in the midst of a batch says so in its log; what fails here fails with an exception.
+        # A query that is stopped during a batch logs errors. Real failures raise exceptions here.
         settings = {"spark.driver.memory": HEAP, "spark.log.level": "OFF", **connector_settings()}
         side = our_broker()
         broker = side.make(folder / "broker")
-        # Spark's connector keeps its producers, which ask for the metadata of topics that are deleted by then.
+        # Spark's connector keeps its producers, which request the metadata of topics after they were deleted.
         broker.overrides["auto.create.topics.enable"] = "false"
-        broker.overrides["log.segment.delete.delay.ms"] = "0"  # a measurement waits until the last one's files are gone
+        broker.overrides["log.segment.delete.delay.ms"] = "0"  # measurements wait until the last one's files are gone
         broker.start()
-        # Python workers are to find the no-op source and sink, too.
+        # Python workers have to find the no-op source and sink, too.
         os.environ["PYTHONPATH"] = str(ROOT)
         spark = kaspar.spark.session("bench", MASTER, settings)
         spark.dataSource.register(NoOpDataSource)
@@ -62,7 +62,7 @@ class Stage:
         return max(1, int(_READY_ROWS[record_bytes] * self.scale))
 
     def filled_topic(self, shape: Shape) -> str:
-        """A topic with that load in it, made when it is first asked for: cases that read the same share it."""
+        """A topic with this load in it, which is filled on first use and shared by cases that read the same."""
         if shape not in self._filled:
             topic = self.topics.create(shape.partitions)
             where = (self.broker.bootstrap, topic, shape.partitions)
@@ -72,7 +72,7 @@ class Stage:
         return self._filled[shape]
 
     def ready_rows(self, rows: int, record_bytes: int) -> DataFrame:
-        """Rows with a value of hexadecimal digits, in two partitions, kept in memory until others are asked for."""
+        """Rows with a value of hexadecimal digits, in two partitions, kept in memory until other rows are requested."""
         if self._ready is None or self._ready[0] != (rows, record_bytes):
             if self._ready is not None:
                 self._ready[1].unpersist(blocking=True)
@@ -86,19 +86,19 @@ class Stage:
         return self._ready[1]
 
     def timed(self, work: Callable[[], object]) -> float:
-        """How many seconds it takes; and what of the machine others took meanwhile is noted."""
+        """Run the work. Returns its duration in seconds, and records the share of the machine that others used."""
         machine, before, began = meters.MachineUse.now(), meters.cpu_seconds(os.getpid()), time.monotonic()
         work()
         seconds = time.monotonic() - began
         after = meters.MachineUse.now()
-        # The broker and Spark are processes below this one; those that have ended are counted as load programs.
+        # The broker and Spark are child processes of this one. Those that have ended are counted as load programs.
         ended = after.load_programs - machine.load_programs
         own = meters.cpu_seconds(os.getpid()) - before - ended
         self.others_shares.append(after.others_share_since(machine, own))
         return seconds
 
     def registry_url(self) -> str:
-        """Of a schema registry in this process, which is started when it is first asked for."""
+        """The URL of a schema registry in this process, which is started on first use."""
         if self._services is None:
             self._services = Services(registry=True, rest=False)
             self._services.start(self.broker.bootstrap, {})

@@ -1,4 +1,4 @@
-"""Streaming queries at a low rate: what feeds them, and how long their batches take."""
+"""Streaming queries at a low rate: what feeds them, and the duration of their batches."""
 
 import statistics
 import threading
@@ -21,7 +21,7 @@ _MOST_SECONDS = 120.0
 
 
 class Feed:
-    """One record of 100 bytes at a time, as often as the no-op source makes a row."""
+    """Sends one record of 100 bytes at a time, at the rate of the no-op source."""
 
     def __init__(self, broker: BrokerProcess, topic: str) -> None:
         self._topic = topic
@@ -47,7 +47,7 @@ class Feed:
 
 
 def batch_milliseconds(stage: Stage, writer: DataStreamWriter, checkpoint: Path, batches: int) -> float:
-    """The median of the time that batches with rows in them took, from their trigger until they were committed."""
+    """The median time of batches with rows, from their trigger until they were committed."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds").start()
     try:
         stage.timed(lambda: _wait(query, _WARM_UP_BATCHES + batches))

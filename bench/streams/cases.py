@@ -1,4 +1,4 @@
-"""The cases: a program, its load, and whom it is compared with."""
+"""The cases: a program, its load, and the program that it is compared with."""
 
 import itertools
 import shutil
@@ -21,14 +21,14 @@ _RATE = 50
 _WARM_UP_SECONDS = 60.0
 _MEASURED_SECONDS = 20.0
 _STATE_KEYS = 1_000_000
-_BLOCK_BYTES = 512  # of st_blocks: LMDB's files have holes
+_BLOCK_BYTES = 512  # of st_blocks: LMDB's files are sparse
 _MB = 1_000_000
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A program of one side, on a broker of its own."""
+    """A program of one side, on its own broker."""
 
     side: Side
     program: str
@@ -40,7 +40,7 @@ class Run:
 
     @contextmanager
     def started(self) -> Iterator[None]:
-        """May be started again, with its state."""
+        """Run the program. It can be started again with its state."""
         with running(
             self.side, self.program, self.bootstrap, self.application, self.guarantee, self.folder
         ) as self.load.check:
@@ -78,12 +78,12 @@ class Case:
         return dict(zip((row.name for row in self.rows), values, strict=True))
 
     def values(self, run: Run, scale: float) -> tuple[float, ...]:
-        """Of its rows."""
+        """Return the values of its rows."""
         raise NotImplementedError
 
 
 class Throughput(Case):
-    """Records a second of a warm program. The first records, which warm it up, are processed before the clock runs."""
+    """The rate of a warm program. The first records, which warm it up, are processed before the clock runs."""
 
     def __init__(self, sides: tuple[Side, Side], row: Row, program: str, *, records: int, distinct: int = 0) -> None:
         super().__init__(sides, (row,), program, EXACTLY_ONCE)
@@ -108,8 +108,8 @@ class Throughput(Case):
 
 
 class LargeState(Case):
-    """A count by keys with a store that has all of them before the clock runs: records a second of random keys, the
-    files of the state, and how long a restarted program takes until it has processed new records: with these files, and
+    """A count by key with a store that has all keys before the clock runs: the rate for records with random keys, the
+    files of the state, and how long a restarted program takes until it has processed new records, with these files and
     without, when it restores them from the changelog."""
 
     def values(self, run: Run, scale: float) -> tuple[float, ...]:
@@ -135,7 +135,7 @@ class LargeState(Case):
 
 
 class Latency(Case):
-    """The median time until the result of a record can be read, at a low rate, after a minute."""
+    """The median time, at a low rate and after a minute, until the result of a record can be read."""
 
     def values(self, run: Run, scale: float) -> tuple[float, ...]:
         with run.started():
@@ -145,7 +145,7 @@ class Latency(Case):
 
 @contextmanager
 def _topics(folder: Path) -> Iterator[str]:
-    """A broker with the topics of the programs."""
+    """A broker with the topics of the programs. Yields its address."""
     broker = our_broker().make(folder)
     broker.start()
     try:
@@ -190,7 +190,7 @@ def _large_state() -> Case:
 
 
 def _beside_others() -> Iterator[Case]:
-    loads = ((QUIX, "quix", 5.0, 40_000), (FAUST, "faust", 2.0, 4_000))  # lines that take each about a minute
+    loads = ((QUIX, "quix", 5.0, 40_000), (FAUST, "faust", 2.0, 4_000))  # each takes about a minute for these lines
     for side, name, goal, lines in loads:
         row = _row(f"words_{name}", "word count, 2,000 distinct words", f"Beside {side.title}, exactly once", goal)
         yield Throughput((OURS, side), row, "word_count", records=lines, distinct=2_000)

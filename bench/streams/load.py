@@ -1,7 +1,7 @@
-"""Fills the topics, and finds out when a program has processed everything: its group has committed the ends.
+"""Fills the topics, and detects when a program has processed everything: its group has committed the end offsets.
 
 Throughput is measured from when the records are sent until they are processed. They are built before that, as whole
-batches, so that what sends them takes little of the machine from the programs.
+batches, so that sending them takes little of the machine from the programs.
 """
 
 import itertools
@@ -28,8 +28,8 @@ Batches: TypeAlias = list[tuple[TopicPartition, bytearray]]
 PARTITIONS = 2
 WORDS_OF_A_LINE = 10
 KEYS = 1_000
-_RECORDS_OF_A_BATCH = 500  # about as many as a producer puts into a batch of 16 KiB
-_MARKERS = 2  # control records at the end of a partition, behind which a group need not commit
+_RECORDS_OF_A_BATCH = 500  # about as many as in a producer's batch of 16 KiB
+_MARKERS = 2  # control records at the end of a partition, which a group need not commit
 _POLL_SECONDS = 0.05
 _QUIET = {"log_level": 0}
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # comes without types
@@ -46,7 +46,7 @@ class Load:
         """Raises LoadError if the program has ended."""
 
     def lines(self, count: int, distinct_words: int) -> Iterator[tuple[str, str]]:
-        """Lines of ten words, each of which is as likely as any other."""
+        """Lines of ten words, which are equally likely."""
         words = [f"word{number}" for number in range(distinct_words)]
         choose = self._random.choices
         for number in range(count):
@@ -57,13 +57,13 @@ class Load:
             yield f"key{self._random.randrange(distinct_keys)}", "event"
 
     def events(self, count: int, distinct_keys: int = KEYS) -> Iterator[tuple[str, str]]:
-        """Events of so many keys, one after the other."""
+        """Events with this number of keys in turn."""
         keys = itertools.cycle([f"key{number}" for number in range(distinct_keys)])
         for _, key in zip(range(count), keys, strict=False):
             yield key, "event"
 
     def batches(self, topic: str, records: Iterator[tuple[str, str]]) -> Batches:
-        """All of them, a millisecond of event time for every ten, in partitions by Kafka's hash of their keys."""
+        """Batches of these records, with a millisecond of event time for ten, partitioned by Kafka's hash of keys."""
         filling: list[list[Record]] = [[] for _ in range(PARTITIONS)]
         built: Batches = []
         for number, (key, value) in enumerate(records):
@@ -88,7 +88,7 @@ class Load:
                 producer.flush()
 
     def wait_until_processed(self, group: str, topics: set[str], timeout_s: float) -> None:
-        """Until the group has committed the end of every partition it reads, those of these topics among them."""
+        """Wait until the group has committed the end of every partition that it reads, including those of `topics`."""
         deadline = time.monotonic() + timeout_s
         while not self._is_processed(group, topics):
             self.check()
@@ -109,7 +109,7 @@ class Load:
         return all(each.offset >= latest[each.topic, each.partition] - _MARKERS for each in committed)
 
     def latencies(self, rate: int, warm_up_s: float, seconds: float) -> float:
-        """The median time, in milliseconds, from an event until a reader has the result that it led to."""
+        """The median time, in milliseconds, from an event until a reader has its result."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,

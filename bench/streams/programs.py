@@ -1,4 +1,4 @@
-"""A streams program of each kind as a process, on a broker of its own."""
+"""A streams program of each kind as a process, on its own broker."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ Command = Callable[[], Sequence[str | Path]]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared: the command of a program, without the arguments that all of them take."""
+    """A side of the comparison: the command of a program, without the arguments that all of them take."""
 
     role: Role
     title: str
@@ -43,7 +43,7 @@ def _kafka_streams() -> Sequence[str | Path]:
 
 
 def _python_peer(package: str, program: str) -> Command:
-    """A program in a virtual environment that has this package and nothing of ours."""
+    """A program in a virtual environment that has this package and none of ours."""
 
     def build(folder: Path, attempt: int) -> None:
         del attempt
@@ -69,8 +69,7 @@ def versions() -> str:
 
 
 def state_folder(side: Side, folder: Path, application: str) -> Path:
-    """The files of the stores, in the folder of a program: all that Kafka Streams has there, of ours not the
-    checkpoints."""
+    """The files of the stores in a program's folder: all files of Kafka Streams, and ours without checkpoints."""
     return folder / "state" / application / "state" if side is OURS else folder / "state"
 
 
@@ -78,7 +77,7 @@ def state_folder(side: Side, folder: Path, application: str) -> Path:
 def running(
     side: Side, program: str, bootstrap: str, application: str, guarantee: str, folder: Path
 ) -> Iterator[Callable[[], None]]:
-    """Runs a program. Yields what raises LoadError if it has ended."""
+    """Run a program. Yields a function that raises LoadError if it has ended."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "program.log"
     command = [*side.command(), program, bootstrap, application, guarantee, folder / "state"]

@@ -1,4 +1,4 @@
-"""What a case is: rows, the two programs that it compares, and how one of them is measured."""
+"""The interface of a case: its rows, the two programs that it compares, and the measurement of one of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,4 +31,4 @@ class ToolCase(Protocol):
     rows: tuple[Row, ...]
 
     def measure(self, broker: BrokerProcess, side: Program, scale: float) -> Mapping[str, float]:
-        """The values of its rows on this broker; `scale` is how much of the whole load to use."""
+        """Return the values of its rows on this broker. `scale` is the part of the full load to use."""

@@ -1,4 +1,4 @@
-"""Kafka's commands and ours as processes: how each is started, and a run of it."""
+"""Kafka's commands and ours as processes: their command lines, and how they are run."""
 
 import os
 import subprocess
@@ -17,8 +17,8 @@ _RUN_SECONDS = 120.0
 
 
 def command_line(side: Program, name: str, *arguments: str) -> list[str]:
-    """Ours as its entry point starts it. Kafka's as its script does, without the shell's own time; the heap and the JVM
-    flags are those of the script."""
+    """Ours as its entry point starts it. Kafka's as its script does, but without the shell's own time; the heap and the
+    JVM flags are those of the script."""
     if side is OURS:
         module, function = entry_points()[name].split(":")
         return [
@@ -32,14 +32,14 @@ def command_line(side: Program, name: str, *arguments: str) -> list[str]:
 
 
 def seconds_of(command: Sequence[str]) -> float:
-    """How long the command runs. Raises LoadError if it fails."""
+    """Run the command. Returns its duration. Raises LoadError if it fails."""
     began = time.perf_counter()
     output_of(command)
     return time.perf_counter() - began
 
 
 def output_of(command: Sequence[str]) -> str:
-    """What the command prints, errors included. Raises LoadError if it fails."""
+    """Run the command. Returns its output, including errors. Raises LoadError if it fails."""
     done = subprocess.run(
         command,
         env={**os.environ, **KASPAR_ENVIRONMENT},

@@ -1,8 +1,8 @@
-"""The perf tools beside Kafka's own and beside librdkafka's rdkafka_performance.
+"""The perf tools compared with Kafka's own and with librdkafka's rdkafka_performance.
 
-What each program reports itself is compared: its rate while it sends or reads. Ours sends letters from a pool that it
-has filled before; Kafka's makes new ones for each record, and its rate includes connecting and a cold JVM. After each
-run the topic must have, or the program must have read, every record.
+The values that each program itself reports are compared: its rate while it sends or reads. Ours sends letters from a
+pool that was filled before; Kafka's creates new ones for each record, and its rate includes connecting and a cold JVM.
+After each run the topic must contain, or the program must have read, every record.
 """
 
 import re
@@ -24,7 +24,7 @@ _RECORDS = 3_000_000
 _RECORD_BYTES = 100
 _LATENCY_RATE = 10_000
 _LATENCY_SECONDS = 10
-_LARGE_BATCHES = ("batch.size=1000000",)  # librdkafka's own: a megabyte
+_LARGE_BATCHES = ("batch.size=1000000",)  # librdkafka's own default: a megabyte
 _KAFKAS_BATCHES = 16_384
 _PRODUCED = re.compile(r"^\d+ records sent, ([\d.]+) records/sec .* (\d+) ms 99th", re.MULTILINE)
 _RDKAFKA_PRODUCED = re.compile(r"(\d+) delivered .* in \d+ms: (\d+) msgs/s")
@@ -36,7 +36,7 @@ class Produce:
     """Records per second into a new topic of one partition, with acks=all."""
 
     def __init__(self, row: Row, other: Program, *properties: str, batch_size: int | None = None) -> None:
-        """`batch_size` is that of rdkafka_performance, if not its own."""
+        """`batch_size` is that of rdkafka_performance; None for its default."""
         self.name = row.name
         self.rows: tuple[Row, ...] = (row,)
         self.sides: Sequence[Program] = (OURS, other)
@@ -64,7 +64,7 @@ class Produce:
 
 
 class ProduceLatency:
-    """The 99th percentile of all latencies at a rate that is no load."""
+    """The 99th percentile of all latencies at a rate far below the maximum."""
 
     sides = (OURS, KAFKAS)
 
@@ -81,7 +81,7 @@ class ProduceLatency:
 
 
 class Consume:
-    """Records per second out of a topic of one partition, while they are fetched."""
+    """Records per second from a topic of one partition while they are fetched."""
 
     def __init__(self, row: Row, other: Program) -> None:
         self.name = row.name

@@ -1,4 +1,4 @@
-"""How long a command takes that has little to do: that is the time in which it starts."""
+"""The duration of a command that has little to do, which is its start-up time."""
 
 import statistics
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""`make bench-up`: how soon `kaspar up` is ready, and what it takes while nobody uses it."""
+"""`make bench-up`: how soon `kaspar up` is ready, and what it uses when idle."""

@@ -21,7 +21,7 @@ from kaspar.web.catalogue import SERVICES
 
 ANY_PORTS: Final = tuple(word for name in SERVICES for word in (f"--{name}-port", "0"))
 _SETTLE_S: Final = 15.0
-"""What a start leaves to do: the canary's topic, the first rounds of the monitor."""
+"""The time for work after a start: the canary's topic, the first rounds of the monitor."""
 _MB: Final = 1e6
 
 
@@ -35,7 +35,7 @@ OURS: Final = Program(Role.CANDIDATE, f"Kaspar {importlib.metadata.version('kasp
 
 
 class UpCase:
-    """With the goals of one broker; more brokers have none."""
+    """The goals are for one broker; more brokers have none."""
 
     def __init__(self, brokers: int, *, idle_s: float, has_goals: bool) -> None:
         self.name = f"up-{brokers}"

@@ -1,4 +1,4 @@
-"""`kaspar up` as a process of its own, on free ports."""
+"""`kaspar up` as a separate process, on free ports."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ _POLL_S: Final = 0.01
 
 class UpProcess:
     def __init__(self, folder: Path, options: Sequence[str]) -> None:
-        """Its data and its output are in the folder. Returns at once."""
+        """Start it with its data and its output in the folder. Returns at once."""
         self._output = folder / "output"
         self._began = time.monotonic()
         with self._output.open("wb") as file:
@@ -36,7 +36,7 @@ class UpProcess:
         return self._process.pid
 
     def seconds_until(self, is_so: Callable[[], bool]) -> float:
-        """Since the start. Raises LoadError."""
+        """The seconds from the start until the condition is true. Raises LoadError."""
         while not is_so():
             if self._process.poll() is not None or time.monotonic() - self._began > _START_S:
                 raise LoadError(f"kaspar up is not ready: {self._output.read_text(errors='replace')[-500:]}")
@@ -44,7 +44,7 @@ class UpProcess:
         return time.monotonic() - self._began
 
     def seconds_until_ready(self) -> float:
-        """As it says itself: until brokers and services respond."""
+        """The seconds until it reports that brokers and services respond."""
         return self.seconds_until(lambda: b"Ready after" in self._output.read_bytes())
 
     def stop(self) -> None:

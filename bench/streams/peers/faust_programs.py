@@ -1,4 +1,4 @@
-"""The word count in Faust: PROGRAM BOOTSTRAP APPLICATION GUARANTEE FOLDER, in an environment of its own."""
+"""The word count in Faust: PROGRAM BOOTSTRAP APPLICATION GUARANTEE FOLDER, run in a separate environment."""
 
 import sys
 

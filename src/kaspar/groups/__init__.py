@@ -1,1 +1,1 @@
-"""The group coordinator: who belongs to a group, what each member reads, and how far it has come."""
+"""The group coordinator: the members of groups, their assignments and their committed offsets."""

@@ -1,6 +1,6 @@
-"""A group of the classic protocol, as its shard asks it: ClassicGroup and its part of GroupMetadataManager in Kafka.
+"""A group of the classic protocol, as its shard uses it: ClassicGroup and its part of GroupMetadataManager in Kafka.
 
-What it works on is in `membership`, the rules of its requests in `requests`, those of a rebalance in `rebalance`.
+Its state is in `membership`, the rules of its requests in `requests`, those of a rebalance in `rebalance`.
 """
 
 from collections.abc import Collection, Sequence
@@ -47,7 +47,7 @@ class ClassicGroup:
 
     @classmethod
     def restored(cls, group_id: str, context: ShardContext, value: GroupMetadataValue) -> "ClassicGroup":
-        """As the log has it, with nobody waiting for anything."""
+        """The group as stored in the log. No request waits."""
         group = cls(group_id, context)
         group.membership.restore(value)
         return group
@@ -103,7 +103,7 @@ class ClassicGroup:
     # -- the consumer protocol -----------------------------------------------------------------------------------------
 
     def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, client: GroupClient, now: Now) -> Decision:
-        """A member that joins with the consumer protocol upgrades the group, if it may."""
+        """Upgrade the group for a member that joins with the consumer protocol, if an upgrade is allowed."""
         if request.member_epoch != JOINS:
             raise not_of_kind(self.group_id, GroupKind.CONSUMER)
         return consumer_requests.join_classic_group(self.membership, request, client, now, self._context)
@@ -114,7 +114,7 @@ class ClassicGroup:
     # -- offsets -------------------------------------------------------------------------------------------------------
 
     def check_offset_commit(self, committer: Committer, *, transactional: bool) -> None:
-        """ClassicGroup.validateOffsetCommit. Transactional commits of old clients name no member."""
+        """ClassicGroup.validateOffsetCommit. Transactional commits of old clients contain no member id."""
         membership = self.membership
         generation_id, is_empty = committer.generation_or_epoch, membership.state is ClassicState.EMPTY
         if generation_id < 0 and is_empty:
@@ -128,17 +128,19 @@ class ClassicGroup:
             raise Refused(ErrorCode.REBALANCE_IN_PROGRESS, f"Group {self.group_id} is rebalancing.")
 
     def offsets_committed(self, member_id: str, now: Now) -> None:
-        """A commit extends the session of its member, as a heartbeat does."""
+        """Extend the session of the member, as a heartbeat does."""
         membership = self.membership
         member = membership.roster.get(member_id)
         if member is not None and membership.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE):
             member.deadline_ms = now.steady_ms + member.session_timeout_ms
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read what a classic group has committed."""
+        """Accept every request: any client may read the committed offsets of a classic group."""
 
     def check_offset_delete(self) -> None:
-        """Only consumers say which topics they read: offsets of other topics can be deleted while they are members."""
+        """Refused if the group has members that are not consumers. Only consumers tell which topics they read, so that
+        offsets of other topics can be deleted while they are members.
+        """
         if not self.is_empty and not self.membership.uses_consumer_protocol:
             raise group_not_empty(self.group_id)
 
@@ -158,7 +160,7 @@ class ClassicGroup:
             return committed_at_ms
         return None
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def resume(self, now: Now) -> Decision:
         decision = Decision()
@@ -166,7 +168,7 @@ class ClassicGroup:
         return decision
 
     def timer_fired(self, timer: GroupTimer, now: Now) -> Decision:
-        """Timers of the consumer group that this group was before have no effect."""
+        """Handle a timer. Timers that were set while this group was a consumer group have no effect."""
         if timer.name not in (DOWNGRADED, DOWNGRADED_AND_REBALANCES):
             return rebalance.timer_fired(self.membership, timer, now)
         decision = self.resume(now)
@@ -176,7 +178,7 @@ class ClassicGroup:
         return decision
 
     def topics_changed(self, changed: Collection[str]) -> None:
-        """Its leader knows the topics: the broker does not assign partitions."""
+        """Ignored: the leader watches the topics, and the broker does not assign partitions."""
 
     def check_delete(self) -> None:
         if not self.is_empty:
@@ -191,7 +193,7 @@ class ClassicGroup:
         return self.membership.new_group_record(now)
 
     def replay(self, value: GroupMetadataValue) -> bool:
-        """Whether that completes a rebalance."""
+        """Apply a record. Returns whether it completes a rebalance."""
         was_rebalancing = self.membership.state is ClassicState.COMPLETING_REBALANCE
         self.membership.replay(value)
         return was_rebalancing and self.membership.state is ClassicState.STABLE

@@ -1,8 +1,8 @@
-"""A group of the consumer protocol (KIP-848), as its shard asks it: ConsumerGroup and its part of GroupMetadataManager
+"""A group of the consumer protocol (KIP-848), as its shard uses it: ConsumerGroup and its part of GroupMetadataManager
 in Kafka.
 
-What it works on is in `membership`, the rules of its heartbeats in `requests`, those of members that use the classic
-protocol in `classic_members`.
+Its state is in `membership`, the rules of its heartbeats in `requests`, those of members that use the classic protocol
+in `classic_members`.
 """
 
 import uuid
@@ -39,7 +39,7 @@ from kaspar.protocol.messages.leave_group import LeaveGroupRequest
 from kaspar.protocol.messages.sync_group import SyncGroupRequest
 
 FIRST_COMMIT_WITH_EPOCHS = 9
-"""The first version of OffsetCommit that knows the epochs of the consumer protocol."""
+"""The first version of OffsetCommit that has the epochs of the consumer protocol."""
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
@@ -115,7 +115,7 @@ class ConsumerGroup:
         )
 
     def _described_partitions(self, partitions: Partitions) -> Assignment:
-        """Deleted topics have no name, and are left out."""
+        """The partitions with their topics' names. Deleted topics have no name, and are left out."""
         name_of = self._context.topics.name_of
         return Assignment(
             topic_partitions=tuple(
@@ -145,9 +145,9 @@ class ConsumerGroup:
     # -- offsets -------------------------------------------------------------------------------------------------------
 
     def check_offset_commit(self, committer: Committer, *, transactional: bool) -> PartitionCheck | None:
-        """ConsumerGroup.validateOffsetCommit. A client that names no epoch is not a member, and may commit while there
-        are none; in a transaction, old clients name no member. A member whose epoch is behind may commit what it has
-        owned since that epoch (KIP-1251): its commit has crossed a heartbeat.
+        """ConsumerGroup.validateOffsetCommit. A client without an epoch is not a member, and may commit while the group
+        has no members; in a transaction, old clients send no member id. A member whose epoch is behind may commit the
+        partitions that it has owned since that epoch (KIP-1251): its commit has crossed a heartbeat.
         """
         epoch, member_id = committer.generation_or_epoch, committer.member_id
         if epoch < 0 and self.is_empty:
@@ -177,10 +177,10 @@ class ConsumerGroup:
             raise _stale_epoch(member, f"Epoch {epoch} is from before {topic}-{partition} was assigned, at {since}.")
 
     def offsets_committed(self, member_id: str, now: Now) -> None:
-        """Only heartbeats extend the session of a member."""
+        """Ignored: only heartbeats extend the session of a member."""
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """A client that names neither member nor epoch is an admin tool, or does not know of them."""
+        """Refuse another epoch than the member's. An admin tool, or a client that does not know epochs, sends none."""
         if member_id is None and member_epoch < 0:
             return
         member = self.membership.member(member_id or "")
@@ -188,7 +188,7 @@ class ConsumerGroup:
             raise _stale_epoch(member, _mismatch(member_epoch, member))
 
     def check_offset_delete(self) -> None:
-        """Its members say which topics they read: offsets of other topics can be deleted at any time."""
+        """Accept every request: members tell which topics they read, so offsets of others may always be deleted."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.membership.state.subscribers or any(
@@ -198,7 +198,7 @@ class ConsumerGroup:
     def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
         return None if self.is_subscribed_to(topic) else committed_at_ms
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def resume(self, now: Now) -> Decision:
         return departures.loaded(self.membership, now)
@@ -223,7 +223,7 @@ class ConsumerGroup:
 
     @property
     def is_gone(self) -> bool:
-        """Its last record was replayed: the shard forgets it."""
+        """Whether its last record was replayed: the shard then removes the group."""
         return self.membership.state.is_gone
 
 

@@ -1,7 +1,7 @@
-"""What the groups of a shard know beside their log: the settings, the topics of the cluster, and what runs in threads.
+"""What the groups of a shard know besides their log: the settings, the topics of the cluster, and the work in threads.
 
-Settings and topics are replaced as a whole when they change. What runs in a thread for a group is noted here and not in
-the group: a converted group is another object.
+Settings and topics are replaced as a whole when they change. Work in threads for a group is noted here and not in the
+group, since converting a group creates another object.
 """
 
 import uuid
@@ -31,14 +31,14 @@ class ShardContext:
     def __init__(self, settings: GroupSettings) -> None:
         self.settings = settings
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
-        """What a group has set for itself, by Kafka's names ("consumer.session.timeout.ms"), in words."""
+        """The settings of each group by Kafka's names ("consumer.session.timeout.ms"), as text."""
         self.topics: TopicsView = NoTopics()
         self.topics_version = 0
-        """Higher whenever there are new topics: patterns that were resolved before may have more to find by now."""
+        """Incremented when topics are created: patterns that were resolved before may match more topics now."""
         self.resolving: set[str] = set()
         """The groups whose patterns are being resolved."""
         self.computing: dict[str, int] = {}
-        """The groups whose assignment is being computed, and for which epoch."""
+        """The groups whose assignment is being computed, and the epoch that it is for."""
         self._views: dict[str, TopicView | None] = {}
         self._hashes: dict[str, int] = {}
         self._topic_ids: dict[frozenset[str], frozenset[uuid.UUID]] = {}
@@ -46,7 +46,7 @@ class ShardContext:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def change_topics(self, topics: TopicsView, changed: Collection[str]) -> None:
-        """`changed` are the names of topics that came, went, or look different now."""
+        """`changed` are the names of topics that were created, deleted or changed."""
         if any(self.topics.topic(name) is None and topics.topic(name) is not None for name in changed):
             self.topics_version += 1
         for name in changed:
@@ -56,13 +56,13 @@ class ShardContext:
         self.topics = topics
 
     def topic(self, name: str) -> TopicView | None:
-        """As `topics` has it, remembered: the racks of thousands of partitions take time to put together."""
+        """Look up a topic in `topics`. Cached, because building the racks of thousands of partitions takes time."""
         if name not in self._views:
             self._views[name] = self.topics.topic(name)
         return self._views[name]
 
     def topic_ids(self, names: frozenset[str]) -> frozenset[uuid.UUID]:
-        """Of those that exist. Remembered as well: the members of a group read the same topics, as a rule."""
+        """The ids of the topics that exist. Cached, because the members of a group usually read the same topics."""
         known = self._topic_ids.get(names)
         if known is None:
             if len(self._topic_ids) == REMEMBERED_SUBSCRIPTIONS:
@@ -119,7 +119,7 @@ class ShardContext:
         )
 
     def _of_group(self, group_id: str, name: str, of_broker: int, lowest: int, highest: int) -> int:
-        """A group's own value counts as far as the broker's bounds let it: they may have been narrowed since."""
+        """A group's own value, limited to the broker's bounds: they may have been narrowed since it was set."""
         own = self.group_configs[group_id].get(name)
         return of_broker if own is None else min(max(int(own), lowest), highest)
 

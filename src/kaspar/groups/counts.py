@@ -1,6 +1,6 @@
-"""What the groups of a broker have done since it started: plain numbers, which are exported as metrics.
+"""What the groups of a broker have done since it started, as plain numbers that are exported as metrics.
 
-They are counted with the decision, or when its record is replayed, and never while a shard is loaded.
+They are incremented with the decision, or when its record is replayed, and never while a shard is loaded.
 """
 
 from dataclasses import dataclass
@@ -14,4 +14,4 @@ class GroupCounts:
     classic_rebalances: int = 0
     """Rebalances of classic groups that were completed by an assignment."""
     consumer_rebalances: int = 0
-    """Epochs of consumer groups."""
+    """New epochs of consumer groups."""

@@ -1,9 +1,9 @@
-"""Deletes the offsets that were committed for topics that have been deleted: onPartitionsDeleted of
-GroupCoordinatorShard in Kafka, in slices, so that other work is not held up.
+"""Deletes the committed offsets of topics that have been deleted: onPartitionsDeleted of GroupCoordinatorShard in
+Kafka, in slices, so that other work is not blocked.
 
-A name says nothing about which topic is meant, for it may have been given to another one. So offsets go by the ids of
-the topics whose deletion was said, and those that were committed without an id only if the topic that had the name is
-one of them. What an image merely lacks keeps its offsets.
+A name does not identify a topic, because another topic may have it by now. So offsets are deleted by the ids of the
+topics that were reported as deleted. Those that were committed without an id are deleted only if the topic that had the
+name is one of these. A topic that is merely missing from an image keeps its offsets.
 """
 
 import uuid
@@ -21,11 +21,11 @@ RETRY_AFTER_MS: Final = 1000
 
 
 class Deleted(NamedTuple):
-    """What has been deleted under one name."""
+    """The deleted topics of one name."""
 
     topic_ids: frozenset[uuid.UUID]
     takes_unnamed: bool
-    """Whether offsets without a topic's id were committed for one of them."""
+    """Whether offsets without a topic id were committed for one of them."""
 
     def merged_with(self, other: "Deleted | None") -> "Deleted":
         if other is None:
@@ -41,16 +41,16 @@ class DeletedTopics:
         self._offsets = offsets
         self._round = Round()
         self._deleted: dict[str, Deleted] = {}
-        """By name, those some of whose offsets are left."""
+        """The deleted topics by name, as long as some of their offsets are left."""
 
     def add(self, deleted: Mapping[str, Deleted], now: Now) -> Decision:
         for name, each in deleted.items():
             self._deleted[name] = each.merged_with(self._deleted.get(name))
-        self._round.clear()  # all groups are visited for the new ones
+        self._round.clear()  # visit all groups for the new ones
         return Decision(timers=(Timer(DELETE_OFFSETS, now.steady_ms),))
 
     def delete_offsets(self, now: Now) -> Decision:
-        """A slice of a round over all groups. If the log refuses it, the round starts again after a while."""
+        """Delete the next slice of a round over all groups. If the log refuses it, the round is repeated later."""
         deleted, groups = dict(self._deleted), self._round
         if not groups:
             groups.begin(self._offsets.groups_with_offsets())

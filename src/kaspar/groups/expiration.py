@@ -1,5 +1,5 @@
 """Deletes committed offsets that have expired, and empty groups that have none left: GroupCoordinatorShard's
-cleanupGroupMetadata in Kafka, in slices, so that other work is not held up.
+cleanupGroupMetadata in Kafka, in slices, so that other work is not blocked.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ class OffsetExpiration:
         return Timer(EXPIRE, now.steady_ms + self._context.settings.offsets_retention_check_interval_ms)
 
     def expire(self, now: Now) -> Decision:
-        """A slice of a round over all groups."""
+        """Visit the next slice of a round over all groups."""
         groups = self._round
         if not groups:
             groups.begin(self._table.groups)
@@ -42,12 +42,12 @@ class OffsetExpiration:
                 pieces = self._offsets.pieces_of(group_id) if pieces is None else pieces
                 visited += 1 + self._expire_group(group, pieces, records, now)
                 if pieces:
-                    break  # what is left of a group is seen when these tombstones are in the log
+                    break  # the rest of the group follows when these tombstones are in the log
         timer = Timer(EXPIRE, now.steady_ms) if groups else self.next_round(now)
         return Decision(records, timers=(timer,), if_refused=self._refused)
 
     def _expire_group(self, group: Group, pieces: list[Piece], records: list[StoredRecord], now: Now) -> int:
-        """How many offsets were visited."""
+        """Add the tombstones of one group to `records`. Returns how many offsets were visited."""
         expired, nothing_left, visited = self._offsets.expire(
             group, pieces, now.believed_ms, at_most=MAX_DELETED_PER_SLICE
         )
@@ -60,6 +60,6 @@ class OffsetExpiration:
         return visited
 
     def _refused(self, code: ErrorCode, now: Now) -> Decision:
-        """What has expired is found again in the next round, and not before: a log that refuses is left alone."""
+        """Wait for the next round, which finds the same offsets, since the log is refusing appends."""
         self._round.clear()
         return Decision(timers=(self.next_round(now),))

@@ -1,7 +1,7 @@
-"""What a shard asks of a group, whatever its kind: classic or consumer today, share and streams groups to come.
+"""The interface of a group to its shard, whatever its kind: classic or consumer today, share and streams groups later.
 
-A group decides for itself. What it cannot do, or a member may not do, raises `Refused` with Kafka's code, and then
-nothing has changed.
+The group makes the decisions. If it cannot do something, or a member may not do it, it raises `Refused` with Kafka's
+error code and changes nothing.
 """
 
 import enum
@@ -23,7 +23,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupKind(enum.Enum):
-    """The value is Kafka's name of the group type, as ListGroups returns it."""
+    """The value is Kafka's name of the group type, as in ListGroups."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -31,7 +31,8 @@ class GroupKind(enum.Enum):
 
 class GroupClient(NamedTuple):
     """The client that sent a request, and the version of the request. `new_id` is a fresh random id, from which a
-    member id is made if the client needs one. `describes` tells which topics it may describe; None: all of them.
+    member id is made if the client needs one. `describes` says whether the client may describe a topic; None: all of
+    them.
     """
 
     client_id: str
@@ -42,8 +43,8 @@ class GroupClient(NamedTuple):
 
 
 class Committer(Protocol):
-    """Who commits offsets, and for which group. Without a member it is an admin tool, or a consumer that assigns its
-    partitions itself.
+    """The sender of an offset commit, and its group. Without a member id it is an admin tool, or a consumer that
+    assigns its partitions itself.
     """
 
     @property
@@ -63,7 +64,7 @@ class Committer(Protocol):
 
 
 PartitionCheck: TypeAlias = Callable[[str, uuid.UUID, int], None]
-"""Whether a member may commit an offset of this partition (topic, topic id, partition): Refused if not."""
+"""Raises Refused if the member may not commit an offset of this partition (topic, topic id, partition)."""
 
 
 class GroupTimer(NamedTuple):
@@ -75,7 +76,7 @@ class GroupTimer(NamedTuple):
 
 
 class OffsetsOwner(Protocol):
-    """A group as its committed offsets see it."""
+    """What the committed offsets of a group need to know about it."""
 
     @property
     def group_id(self) -> str: ...
@@ -95,27 +96,27 @@ class Group(OffsetsOwner, Protocol):
 
     @property
     def state_name(self) -> str:
-        """Kafka's name, as ListGroups returns it: "Stable"."""
+        """Kafka's name of the state, as in ListGroups: "Stable"."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """It has no members."""
+        """Whether it has no members."""
         ...
 
     @property
     def is_awaited(self) -> bool:
-        """A client has been given a member id and is about to join with it (KIP-394)."""
+        """Whether a client has been given a member id and is about to join with it (KIP-394)."""
         ...
 
     @property
     def yields_to_classic(self) -> bool:
-        """A member that joins with the classic protocol replaces the group by a classic one."""
+        """Whether a member that joins with the classic protocol replaces the group by a classic one."""
         ...
 
     @property
     def protocol_type(self) -> str | None:
-        """None until a member has joined: the group has committed offsets and nothing else."""
+        """None until a member has joined: the group only has committed offsets."""
         ...
 
     # -- the classic protocol ------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class Group(OffsetsOwner, Protocol):
     def leave(self, request: LeaveGroupRequest, now: Now) -> Decision: ...
 
     def describe(self) -> DescribedGroup:
-        """For DescribeGroups, which knows classic groups only."""
+        """The response for DescribeGroups, which supports only classic groups."""
         ...
 
     # -- the consumer protocol (KIP-848) -------------------------------------------------------------------------------
@@ -137,27 +138,27 @@ class Group(OffsetsOwner, Protocol):
     def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, client: GroupClient, now: Now) -> Decision: ...
 
     def consumer_describe(self) -> DescribedConsumerGroup:
-        """For ConsumerGroupDescribe, which knows consumer groups only."""
+        """The response for ConsumerGroupDescribe, which supports only consumer groups."""
         ...
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
     def check_offset_commit(self, committer: Committer, *, transactional: bool) -> PartitionCheck | None:
-        """Whether it may commit offsets now, or add them to a transaction; and for which partitions. None: for all."""
+        """Refused if offsets may not be committed or added to a transaction now. A check for each partition, if any."""
         ...
 
     def offsets_committed(self, member_id: str, now: Now) -> None:
-        """This member commits offsets outside a transaction."""
+        """Called when this member commits offsets outside a transaction."""
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 
     def check_offset_delete(self) -> None: ...
 
-    # -- its life ------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def resume(self, now: Now) -> Decision:
-        """The group has been loaded from the log: the sessions of its members begin now."""
+        """Begin the sessions of the members after the group has been loaded from the log."""
         ...
 
     @property
@@ -166,15 +167,15 @@ class Group(OffsetsOwner, Protocol):
     def timer_fired(self, timer: GroupTimer, now: Now) -> Decision: ...
 
     def topics_changed(self, changed: Collection[str]) -> None:
-        """Topics with these names were created, deleted, or look different now."""
+        """Called with the names of topics that were created, deleted or changed."""
         ...
 
     def check_delete(self) -> None:
-        """Whether the group may be deleted: it has no members."""
+        """Refused if the group cannot be deleted because it has members."""
         ...
 
     def tombstones(self) -> list[StoredRecord]:
-        """The records that delete it, but for its offsets."""
+        """The records that delete the group, but not its offsets."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""One number that changes whenever what a group's members read has changed: topics, partitions, racks of replicas.
+"""A hash of the topics that a group's members read: their names, partitions, and racks of replicas.
 
-It is in the record of the group's epoch, and it is Kafka's number to the bit: a group that moves from one broker to the
-other is not rebalanced for it.
+It is part of the record with the group's epoch, and is identical to Kafka's hash, so that moving a group between Kafka
+and Kaspar does not rebalance it.
 """
 
 import struct
@@ -13,7 +13,7 @@ import xxhash
 from kaspar.groups.topics import TopicView
 
 NO_METADATA: Final = 0
-"""Of a group that reads nothing."""
+"""The hash of a group that reads nothing."""
 _FORMAT: Final = b"\0"
 _INT: Final = struct.Struct("<i")
 _LONG: Final = struct.Struct("<q")
@@ -36,14 +36,14 @@ def topic_hash(topic: TopicView) -> int:
 
 
 def group_hash(topic_hashes: Mapping[str, int]) -> int:
-    """Of the topics that exist among those that a group reads."""
+    """The hash of a group, from the hashes of the existing topics that it reads."""
     if not topic_hashes:
         return NO_METADATA
     return _signed(b"".join(_LONG.pack(topic_hashes[name]) for name in sorted(topic_hashes)))
 
 
 def _string(text: str) -> bytes:
-    """As Java sees it: UTF-16 units, then how many."""
+    """The text as Java hashes it: the UTF-16 units, then their number."""
     return text.encode("utf-16-le", "surrogatepass") + _INT.pack(_length(text))
 
 

@@ -1,7 +1,7 @@
 """The records of `__consumer_offsets`, as Kafka 4.3 lays them out: committed offsets, classic groups, consumer groups.
 
-Every message is in the words of Kafka's own definition of it. Kinds that are not here (of share and streams groups) are
-none of ours: they are passed over when a log is loaded, and nothing ever deletes them.
+Messages have the field names of Kafka's definitions. Other kinds (of share and streams groups) are skipped when a log
+is loaded, and are never deleted.
 """
 
 import functools
@@ -110,7 +110,7 @@ class ConsumerGroupMetadataValue(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupPartitionMetadataKey(Message):
-    """Written before Kafka 4.1; the metadata hash has taken its place. It is read, and deleted where it is met."""
+    """Written before Kafka 4.1, and replaced by the metadata hash. It is read, and deleted where it is found."""
 
     group_id: str
 
@@ -183,7 +183,7 @@ class ClassicProtocol(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMemberMetadata(Message):
-    """What is kept of a member that uses the classic protocol in a consumer group."""
+    """What is stored about a member that uses the classic protocol in a consumer group."""
 
     session_timeout_ms: int
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -203,8 +203,8 @@ _EMPTY_CLASSIC_MEMBER_METADATA: Final = ClassicMemberMetadata(session_timeout_ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue(Message):
-    """A member of the consumer protocol has null for `classic_member_metadata`, and says so: in Kafka's classes null is
-    not that field's default, and where the field is left out they take the member for a classic one.
+    """A member of the consumer protocol has an explicit null for `classic_member_metadata`: in Kafka's classes null is
+    not that field's default, and if the field is missing they take the member for a classic one.
     """
 
     instance_id: str | None
@@ -298,7 +298,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTopicPartitions(Message):
-    """`assignment_epochs` says at which epoch the member got each partition, so that a zombie's commits are fenced.
+    """`assignment_epochs` are the epochs at which the member got each partition, so that commits of zombies are fenced.
     Kafka wrote none before 4.3.
     """
 
@@ -355,7 +355,7 @@ class ConsumerGroupRegularExpressionKey(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupRegularExpressionValue(Message):
-    """The topics that a pattern stood for, in which version of the metadata, and when it was resolved."""
+    """The topics that a pattern matched, the version of the metadata, and when the pattern was resolved."""
 
     topics: tuple[str, ...]
     version: int
@@ -409,10 +409,10 @@ def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
 
 @functools.lru_cache(maxsize=REMEMBERED_MEMBERS)
 def _written(member: MemberMetadata) -> bytes:
-    """Most members of a group are in its next generation what they were in the last."""
+    """Cached, because most members of a group do not change from one generation to the next."""
     return codec.write(member, GROUP_VERSION)
 
 
 def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
-    """None for a kind that is none of ours. MalformedBytes where the bytes are no record of a known kind."""
+    """None for a kind that is not supported. Raises MalformedBytes if the bytes are not a record of a known kind."""
     return read_commit(key, value) or KINDS.decode(key, value)

@@ -1,4 +1,4 @@
-"""Goes through the groups that were loaded from the log, a slice at a time: the sessions of their members begin."""
+"""Begins the sessions of all members after a shard was loaded from the log, in slices."""
 
 from collections import deque
 from typing import Final
@@ -9,7 +9,7 @@ from kaspar.groups.table import GroupTable
 RESUME: Final = "resume"
 """The timer of the next slice."""
 MAX_PER_SLICE: Final = 1000
-"""Groups and members."""
+"""The number of groups and members."""
 
 
 class Resumption:
@@ -22,8 +22,8 @@ class Resumption:
         return self.resume(now)
 
     def resume(self, now: Now) -> Decision:
-        """The next slice. Requests may have come since the log was loaded: the sessions of their members then begin
-        once more. A group that has more to decide than that is the last of its slice.
+        """Visit the next slice. If requests have arrived since the log was loaded, the sessions of their members begin
+        again. A group whose decision has records ends the slice.
         """
         decision = Decision()
         visited = 0

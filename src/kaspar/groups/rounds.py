@@ -1,4 +1,4 @@
-"""A round over all groups of a shard, and over all that each has committed: a slice at a time."""
+"""A round over all groups of a shard and their committed offsets, in slices."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -7,13 +7,13 @@ from typing import Final
 from kaspar.groups.offsets.committed import Piece
 
 MAX_VISITED_PER_SLICE: Final = 1000
-"""Groups and offsets that are looked at before the event loop turns to other work ..."""
+"""Groups and offsets that are looked at in one turn of the event loop ..."""
 MAX_DELETED_PER_SLICE: Final = 250
-"""... or offsets that are deleted: their tombstones are one batch."""
+"""... or offsets that are deleted in it: their tombstones are one batch."""
 
 
 class Round:
-    """The groups that are left, and of the first one, if it was begun, the pieces of its offsets that are left."""
+    """The remaining groups, and the remaining pieces of the first one if it was begun."""
 
     def __init__(self) -> None:
         self._groups: deque[str] = deque()
@@ -30,11 +30,11 @@ class Round:
         self._pieces = None
 
     def take(self) -> tuple[str, list[Piece] | None]:
-        """The next group, and the pieces of its offsets that are left; None if it was not begun."""
+        """The next group, and its remaining pieces, or None if it was not begun."""
         pieces, self._pieces = self._pieces, None
         return self._groups.popleft(), pieces
 
     def put_back(self, group_id: str, pieces: list[Piece]) -> None:
-        """The group is not done: it is the next one again."""
+        """Continue with this group, which is not finished, in the next slice."""
         self._groups.appendleft(group_id)
         self._pieces = pieces

@@ -1,9 +1,9 @@
-"""All groups whose ids belong to one partition of `__consumer_offsets`, with what they have committed:
+"""The groups whose ids belong to one partition of `__consumer_offsets`, and their committed offsets:
 GroupCoordinatorShard in Kafka.
 
-It routes. It finds the group that a request names, or creates it; the rules are in the groups and in the offsets. There
-is one method for each API. A method for a request that may change something returns a Decision, one for a question
-returns the response, and what is refused raises `Refused`.
+The shard only routes: it finds the group that a request names, or creates it. The rules are in the groups and in the
+offsets. There is one method for each API. A method for a request that may change something returns a Decision, one for
+a query returns the response, and a refused request raises `Refused`.
 """
 
 import uuid
@@ -86,7 +86,7 @@ class GroupShard:
     def _join_new_group(
         self, tombstones: list[StoredRecord], request: JoinGroupRequest, client: GroupClient, ticket: Ticket, now: Now
     ) -> Decision:
-        """A client that has a member id was a member of a group that is gone: no group is created for it."""
+        """Create a group for a join. If the client already has a member id, its group is gone, and none is created."""
         group = ClassicGroup(request.group_id, self.context)
         decision = group.join(request, client, ticket, now)
         if group.is_empty and not group.is_awaited:
@@ -130,7 +130,9 @@ class GroupShard:
         return Decision(response=LeaveGroupResponse(members=members))
 
     def describe(self, group_id: str, api_version: int, now: Now) -> DescribedGroup:
-        """A group that does not exist, or is not a classic one, is Dead; since version 6 (KIP-1043) with an error."""
+        """Describe a group. One that does not exist or is not classic is Dead; since version 6 (KIP-1043) with an
+        error.
+        """
         try:
             return self._table[group_id].describe()
         except Refused as refusal:
@@ -172,8 +174,8 @@ class GroupShard:
     # -- groups of any kind --------------------------------------------------------------------------------------------
 
     def list_groups(self, request: ListGroupsRequest) -> Iterator[ListedGroup | None]:
-        """For each group, or None where a filter leaves it out. Events may come between two of them. No group has a
-        state or a type that is not known.
+        """Yield each group, or None where a filter excludes it. Other events may be handled between two of them. A
+        filter with an unknown state or type matches no group.
         """
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
@@ -204,7 +206,7 @@ class GroupShard:
         deleted: Mapping[str, Collection[uuid.UUID]] = NOTHING_DELETED,
     ) -> Decision:
         """`changed` are the names of topics that were created, changed or deleted. `deleted` has the ids of topics that
-        are said to be deleted, by their names. Their offsets are removed; a topic that is only missing keeps them.
+        were reported as deleted, by name. Their offsets are removed; a topic that is only missing keeps its offsets.
         """
         gone = {name: each for name in {*changed, *deleted} if (each := self._deleted(topics, name, deleted)).topic_ids}
         self.context.change_topics(topics, changed)
@@ -213,7 +215,7 @@ class GroupShard:
         return self._deleted_topics.add(gone, now) if gone else Decision()
 
     def _deleted(self, topics: TopicsView, name: str, deleted: Mapping[str, Collection[uuid.UUID]]) -> Deleted:
-        """Under that name. A topic whose name another one has now is deleted too."""
+        """The deleted topics of this name. A topic whose name belongs to another one now is deleted too."""
         before, after = self.context.topics.topic(name), topics.topic(name)
         topic_ids = set(deleted.get(name, ()))
         if before is not None and after is not None and before.topic_id != after.topic_id:
@@ -242,7 +244,7 @@ class GroupShard:
         return self.offsets.fetch(request, require_stable=require_stable)
 
     def copy_to_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool, now: Now) -> CommittedOffsets:
-        """What `fetch` makes its response from, so that another thread can make it."""
+        """A copy of what `fetch` reads, from which another thread can make the response."""
         self._check_fetch(request)
         return self.offsets.copy_of(request.group_id, require_stable=require_stable)
 
@@ -287,7 +289,7 @@ class GroupShard:
         decision.add_timers((self._expiration.next_round(now),))
         return decision
 
-    # -- time ----------------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     def timer_fired(self, key: Hashable, now: Now) -> Decision:
         if isinstance(key, GroupTimer):
@@ -302,8 +304,8 @@ class GroupShard:
 
 
 def _check_commit(group: Group | None, committer: Committer, *, transactional: bool) -> PartitionCheck | None:
-    """OffsetMetadataManager.validateOffsetCommit. Offsets that no member commits may belong to no group, which is then
-    created with them. A request that knows no consumer groups is refused with a code that it knows.
+    """OffsetMetadataManager.validateOffsetCommit. A commit without a member may name a group that does not exist, which
+    is then created. A request version without consumer groups is refused with a code that it has.
     """
     if group is None:
         if committer.generation_or_epoch < 0:

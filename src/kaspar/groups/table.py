@@ -1,8 +1,8 @@
-"""All groups of a shard by id, as the log has them.
+"""All groups of a shard by id, as stored in the log.
 
-Records come in one by one through `replay`, the same after a restart as while running. A group of one kind that is
-followed by records of the other has been converted, and is replaced. A group that is new is added when its first record
-is in the log, and not before.
+`replay` applies records one by one, in the same way after a restart as while running. A group that is followed by
+records of the other kind has been converted, and is replaced. A new group is added when its first record is in the log,
+and not before.
 """
 
 from collections.abc import Mapping
@@ -65,22 +65,22 @@ class GroupTable:
         return group
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """The group, if it is a consumer group: it may have been converted."""
+        """The group, unless it is not, or no longer, a consumer group."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     # -- new groups ----------------------------------------------------------------------------------------------------
 
     def add_new(self, group: ClassicGroup) -> None:
-        """Its first record is about to be appended."""
+        """Keep a new group whose first record is about to be appended."""
         self._new[group.group_id] = group
 
     def discard_new(self, group_id: str) -> None:
-        """The log has refused its first record."""
+        """Drop a new group whose first record was refused by the log."""
         del self._new[group_id]
 
     def add_group_of_offsets(self, group_id: str) -> None:
-        """Offsets that belong to no group create one, which has no record of its own."""
+        """Create the group of offsets that belong to none. It has no record of its own."""
         self._groups[group_id] = ClassicGroup(group_id, self._context)
 
     # -- the log -------------------------------------------------------------------------------------------------------
@@ -96,13 +96,13 @@ class GroupTable:
             self._replay_consumer(key.group_id, record)
 
     def replay_single(self, commit: SingleCommit, offset: int, leader_epoch: int, now_ms: int) -> None:
-        """A commit of a group that did not exist when it was decided on."""
+        """Apply a commit whose group did not exist when it was decided on."""
         if commit.group_id not in self._groups:
             self.add_group_of_offsets(commit.group_id)
         self._offsets.replay_single(commit, offset, leader_epoch, now_ms)
 
     def loaded(self) -> None:
-        """All of the log has been replayed."""
+        """Called when all of the log has been replayed."""
         self._is_loading = False
         for group_id in self._offsets.groups() - self._groups.keys():
             self.add_group_of_offsets(group_id)

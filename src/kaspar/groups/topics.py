@@ -15,7 +15,7 @@ class TopicView(NamedTuple):
 
 
 class TopicsView(Protocol):
-    """One moment of the cluster's topics. Immutable: a change makes another view."""
+    """An immutable snapshot of the cluster's topics. A change creates another one."""
 
     def topic(self, name: str) -> TopicView | None: ...
 
@@ -25,7 +25,7 @@ class TopicsView(Protocol):
 
 
 class NoTopics:
-    """What is known before anybody has said anything."""
+    """The topics before any were reported."""
 
     def topic(self, name: str) -> TopicView | None:
         return None

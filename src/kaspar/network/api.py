@@ -1,7 +1,7 @@
-"""What a handler of an API is to the request pipeline: what it is given, and what it returns.
+"""The interface between the request pipeline and the handler of an API: what a handler is given, and what it returns.
 
-A handler is any callable that takes a `RequestContext` and the decoded request. What else it needs (partitions, the
-image, a coordinator) its constructor gets; broker/wiring.py puts them together.
+A handler is any callable that takes a `RequestContext` and the decoded request. Its other dependencies (partitions, the
+image, a coordinator) are passed to its constructor; broker/wiring.py connects them.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -15,26 +15,26 @@ from kaspar.protocol.schema import Message
 
 
 class PartlyEncoded(NamedTuple):
-    """A response some of whose arrays are already encoded (by field name): what is large and rarely changes."""
+    """A response with arrays that are already encoded (by field name), because they are large and rarely change."""
 
     message: Message
     encoded: Mapping[str, Sequence[bytes]]
     error_counts: Mapping[int, int]
-    """The error codes in what is encoded, and how often each occurs."""
+    """The error codes in the encoded arrays, and how often each occurs."""
 
 
 Response = Message | PartlyEncoded
 
 
 class LaterResponse:
-    """A response that is not there yet. It can be awaited; a callback costs less, and a rebalance responds to hundreds
-    of requests at once.
+    """A response that is not available yet. It can be awaited; a callback costs less, which matters because a rebalance
+    responds to hundreds of requests at once.
     """
 
     __slots__ = ()
 
     def on_response(self, receive: Callable[[Message], None]) -> None:
-        """Call back with the response, at once if it is there. The callback must not raise."""
+        """Call back with the response, immediately if it is available. The callback must not raise."""
         raise NotImplementedError
 
     def __await__(self) -> Generator[Any, None, Message]:
@@ -48,7 +48,7 @@ Handler = Callable[["RequestContext", Any], HandlerResult]
 
 
 class RequestContext(NamedTuple):
-    """What a handler may need to know of a request beyond its message: the version, the client, where it came in."""
+    """What a handler may need to know about a request besides its message: the version, the client, the listener."""
 
     api_key: ApiKey
     version: int
@@ -59,7 +59,7 @@ class RequestContext(NamedTuple):
     principal: Principal = ANONYMOUS
     security_protocol: str = "PLAINTEXT"
     client: ConnectedClient = ConnectedClient()
-    """Of the connection. The default is for requests that come over none."""
+    """The client of the connection. The default is for requests without a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ServedApi:
 
 
 class Purgatory(NamedTuple):
-    """Requests of one kind that wait: each counts once in `delayed`, and in `watched` for each of its partitions."""
+    """Requests of one kind that wait. Each counts once in `delayed`, and in `watched` for each partition."""
 
     name: str
     watched: int

@@ -3,14 +3,14 @@ session ends (KIP-43, KIP-152, KIP-368).
 
 The rules are those of Kafka's SaslServerAuthenticator:
 - before the handshake a client may send ApiVersions, once, and nothing else;
-- after a handshake of version 0 tokens come bare, without a request header;
+- after a handshake of version 0 tokens are sent bare, without a request header;
 - a failure is reported after `connection.failed.authentication.delay.ms`, and the connection is closed. Until then
-  nothing more is read from it, so that guessing costs the one who guesses;
-- a session that has expired ends with the next request, unless the client authenticates again: as the same principal,
-  with the same mechanism.
+  nothing more is read from it, so that guessing is slow;
+- a session that has expired ends with the next request, unless the client re-authenticates: as the same principal, with
+  the same mechanism.
 
-Until a client has authenticated, its requests are at most `sasl.server.max.receive.size` long, and it has
-AUTHENTICATE_WITHIN_S for all of it. A mechanism that blocks is evaluated in a thread; meanwhile nothing more is read.
+Until a client has authenticated, its requests are limited to `sasl.server.max.receive.size`, and authentication to
+AUTHENTICATE_WITHIN_S in total. A mechanism that blocks is evaluated in a thread; meanwhile nothing more is read.
 """
 
 import asyncio
@@ -42,16 +42,16 @@ M = TypeVar("M", bound=Message)
 
 AUTHENTICATE_WITHIN_S: Final = 30.0
 REAUTHENTICATE_AFTER_S: Final = 1.0
-"""A client that authenticates again sooner is told that it need not."""
+"""A handshake sooner after the last authentication is not accepted as a re-authentication."""
 _SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 _HIGHEST: Final = {ApiKey.SASL_HANDSHAKE: 1, ApiKey.SASL_AUTHENTICATE: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class SaslTerms:
-    """What the clients of a listener have to observe. `mechanisms` creates the broker's side of an exchange;
-    `max_reauth_ms` is `connections.max.reauth.ms` of those mechanisms that have it; `run_in_thread` is for those that
-    block.
+    """The conditions of a listener for its clients. `mechanisms` creates the broker's side of an exchange;
+    `max_reauth_ms` is `connections.max.reauth.ms` of the mechanisms that have it; `run_in_thread` is for mechanisms
+    that block.
     """
 
     mechanisms: Mapping[str, Callable[[], SaslServer]]
@@ -64,7 +64,7 @@ class SaslTerms:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Of an attempt to authenticate. `response` None: the connection is closed without one."""
+    """A failed attempt to authenticate. If `response` is None, the connection is closed without one."""
 
     response: Buffers | None
     reason: str
@@ -72,7 +72,7 @@ class _Failure:
 
 _Evaluate: TypeAlias = Callable[[], bytes | None]
 _Respond: TypeAlias = Callable[[_Evaluate], Buffers | _Failure | None]
-"""What is sent for the outcome of evaluating a token."""
+"""Builds the response to a token from the function that evaluates the token."""
 
 
 class _State(Enum):
@@ -84,7 +84,7 @@ class _State(Enum):
 
 
 class SaslAuthenticator:
-    """An `Authenticator`, for one connection from its first byte to its last."""
+    """An `Authenticator` for the lifetime of one connection."""
 
     def __init__(self, connection: Connection, terms: SaslTerms, now_ms: Callable[[], int]) -> None:
         self._connection = connection
@@ -131,7 +131,7 @@ class SaslAuthenticator:
                 return self._handshake(header, _read(SaslHandshakeRequest, header, content))
             case ApiKey.SASL_AUTHENTICATE if state is _State.AUTHENTICATE:
                 return self._authenticate(header, _read(SaslAuthenticateRequest, header, content))
-        # Not a failed authentication: Kafka does not count it as one either.
+        # This is not a failed authentication: Kafka does not count it as one either.
         doing = "authentication" if state is _State.AUTHENTICATE else "handshake"
         raise Rejected(f"{_name(header.api_key)} during the SASL {doing}: check the client's security.protocol")
 
@@ -169,7 +169,7 @@ class SaslAuthenticator:
         return self._fail(response) if isinstance(response, _Failure) else response
 
     def _evaluate_in_thread(self, server: SaslServer, token: bytes, respond: _Respond) -> Slot:
-        """Nothing more is read from the connection meanwhile."""
+        """Evaluate a token in a thread. Meanwhile nothing more is read from the connection."""
         slot = self._connection.take_slot()
         self._connection.hold(memoryview(b""))
         self._evaluating = asyncio.get_running_loop().create_task(self._fill(slot, server, token, respond))
@@ -213,7 +213,7 @@ class SaslAuthenticator:
         return None if token is None else (frame(token),)
 
     def _evaluated(self, evaluate: _Evaluate) -> tuple[bytes | None, int]:
-        """The response, and for how long the session lasts in milliseconds: 0 if for ever, or if there is none yet."""
+        """The response, and the lifetime of the session in milliseconds: 0 if unlimited, or if there is none yet."""
         server = self._server
         if server is None:
             raise AuthenticationRefused(
@@ -224,7 +224,7 @@ class SaslAuthenticator:
             response = evaluate()
         except (AuthenticationRefused, InvalidCredentials):
             raise
-        except Exception as problem:  # a bug, which must not spare the client what a failed attempt costs
+        except Exception as problem:  # a bug, which must cost the client as much as a failed attempt
             log.exception("a SASL mechanism failed", peer=self._connection.peer, mechanism=self._mechanism)
             raise InvalidCredentials("the mechanism failed") from problem
         if not server.is_complete:
@@ -238,7 +238,7 @@ class SaslAuthenticator:
             )
         return response, self._complete(principal, server.expires_ms)
 
-    # -- how it ends -------------------------------------------------------------------------------------------------
+    # -- the end of the exchange -------------------------------------------------------------------------------------
 
     def _complete(self, principal: Principal, expires_ms: int | None) -> int:
         self._stop_timer()
@@ -261,7 +261,7 @@ class SaslAuthenticator:
         return lifetime_ms
 
     def _fail(self, failure: _Failure, slot: Slot | None = None) -> Slot:
-        """`slot`: the place of its response, if it has one."""
+        """Fail the authentication. `slot` is the place of its response, if it already has one."""
         connection = self._connection
         self._count_failure()
         self._state, self._server = _State.FAILED, None
@@ -296,7 +296,7 @@ class SaslAuthenticator:
         self._count_failure()
         self._connection.refuse(f"it did not authenticate within {AUTHENTICATE_WITHIN_S:g} s")
 
-    # -- after that --------------------------------------------------------------------------------------------------
+    # -- authenticated requests --------------------------------------------------------------------------------------
 
     def _handle_authenticated(self, buffer: bytearray, start: int, end: int, received: float) -> Buffers | Slot | None:
         ends = self._session_ends

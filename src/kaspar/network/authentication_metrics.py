@@ -1,7 +1,7 @@
-"""What a listener counts of its clients' handshakes and log-ins, as Kafka's Selector does.
+"""Counts of the handshakes and authentications of a listener's clients, like those of Kafka's Selector.
 
-A handshake of TLS without SASL is an authentication too. One by SASL counts when the exchange is over, and one that is
-repeated for a session to go on (KIP-368) counts apart. Written by the event loop, read by any thread.
+A TLS handshake without SASL is an authentication too. A SASL authentication is counted when the exchange is complete,
+and a re-authentication (KIP-368) is counted separately. Written by the event loop, read by any thread.
 """
 
 import time
@@ -16,7 +16,7 @@ _KEPT_LATENCIES: Final = 1000
 
 
 class Meter:
-    """How often something happened: since the start, and in a second of the last minute."""
+    """How often something happened: in total, and per second in the last minute."""
 
     __slots__ = ("_now", "_rate", "total")
 
@@ -34,24 +34,24 @@ class Meter:
 
 
 class TlsKind(NamedTuple):
-    """What a connection has negotiated, by the names that Java uses."""
+    """What a connection has negotiated, with Java's names."""
 
     cipher: str
     protocol: str
 
 
 class AuthenticationMetrics:
-    """Those of one listener."""
+    """The metrics of one listener."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.succeeded = Meter(now)
         self.succeeded_without_reauthentication = 0
-        """By clients that could not authenticate again: certificates, and SaslAuthenticate of version 0 or none."""
+        """Successes of clients that cannot re-authenticate: certificates, and SaslAuthenticate version 0 or none."""
         self.failed = Meter(now)
         self.reauthenticated = Meter(now)
         self.failed_to_reauthenticate = Meter(now)
         self.expired = 0
-        """Connections closed because their session was over."""
+        """Connections that were closed because their session had expired."""
         self._now = now
         self._latencies: deque[tuple[float, float]] = deque(maxlen=_KEPT_LATENCIES)
         self._tls: dict[Hashable, TlsKind] = {}
@@ -61,7 +61,7 @@ class AuthenticationMetrics:
         self._latencies.append((self._now(), seconds * 1000))
 
     def recent_latencies_ms(self) -> list[float]:
-        """Of re-authentications of the last minute."""
+        """The latencies of re-authentications in the last minute."""
         since = self._now() - LATENCY_WINDOW_S
         return [latency_ms for at, latency_ms in list(self._latencies) if at >= since]
 
@@ -78,4 +78,4 @@ class AuthenticationMetrics:
 
 
 NO_AUTHENTICATION: Final = AuthenticationMetrics()
-"""That of a listener where nobody authenticates: nothing is ever counted."""
+"""The metrics of a listener without authentication, where nothing is ever counted."""

@@ -1,4 +1,4 @@
-"""What a connection's client says of itself (KIP-511), and who wants to know when it is gone."""
+"""What the client of a connection reports about itself (KIP-511), and a callback for its disconnect."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,7 +8,7 @@ UNKNOWN_SOFTWARE: Final = "unknown"
 
 
 MAX_NAME_LENGTH: Final = 256
-"""Of what a client says of itself no more is kept: there may be many connections."""
+"""Longer names are cut, because there may be many connections."""
 
 
 class ConnectedClient:

@@ -1,8 +1,8 @@
 """One client's connection: frames in, responses out in request order.
 
 Rules:
-- While no frame is half received a connection owns no buffer at all: it reads into one that all connections of a
-  listener share. A frame that has not arrived whole has a buffer of its own (network/receive_buffer.py).
+- While no frame has been received partially, a connection owns no buffer at all: it reads into one that all connections
+  of a listener share. A partially received frame has its own buffer (network/receive_buffer.py).
 - A request is decoded, and its records appended, straight from the receive buffer. What is kept longer is copied.
 - Later requests are handled while earlier ones wait; their responses wait in slots until it is their turn.
 - However many requests a client sends at once, other clients get their turn after a few milliseconds (`turn_s`).
@@ -10,7 +10,7 @@ Rules:
   until it catches up.
 - Bytes that are not a request close the connection with one log line.
 
-How responses get to the socket, records of segment files above all, is in network/outgoing.py.
+How responses are sent to the socket, particularly records of segment files, is in network/outgoing.py.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ Buffers: TypeAlias = outgoing.Buffers
 
 SHARED_BUFFER_BYTES: Final = 256 * 1024
 MAX_REQUESTS_UNDER_WAY: Final = 256
-MAX_LARGE_UNDER_WAY: Final = 4  # of those whose responses may take megabytes
+MAX_LARGE_UNDER_WAY: Final = 4  # requests whose responses may take megabytes
 
 NEARBY_US: Final = 250
 CLIENT_ID_IN_LOG: Final = 200
@@ -47,9 +47,9 @@ CLIENT_ID_IN_LOG: Final = 200
 class Slot:
     """A response's place in the order of a connection. Filled once, with None where the request has no response.
 
-    The request that fills it mostly holds it, and is held by it to be called back. So that this cycle, and the records
-    of a response with it, does not live until the garbage collector runs, it drops all references when its turn has
-    come.
+    The request that fills it usually references it, and is referenced by it for the callback. When its turn has come it
+    drops all references, so that this cycle, and the records of a response with it, does not live until the garbage
+    collector runs.
     """
 
     __slots__ = ("_lost", "buffers", "connection", "filled", "large")
@@ -68,11 +68,11 @@ class Slot:
         self.connection.slot_filled()
 
     def handed_over(self) -> None:
-        """It was this response's turn, and it has been handed to the socket."""
+        """Called when this response has been handed to the socket in its turn."""
         self._release()
 
     def when_lost(self, callback: Callable[[], None]) -> None:
-        """Call back if the connection is lost before its turn: the response is not needed any longer."""
+        """Set a callback for when the connection is lost before its turn: the response is not needed then."""
         self._lost = callback
 
     def lost(self) -> None:
@@ -85,22 +85,22 @@ class Slot:
         self._lost = self.buffers = None
 
     def fail(self, problem: Exception) -> None:
-        """A bug prevented the response. The connection is closed, because it cannot go on without this response."""
+        """Close the connection, which cannot go on without this response. A bug has prevented it."""
         self.connection.owner.request_failed(self.connection, problem)
 
 
 class RequestHandler(Protocol):
-    """What a connection hands its frames to."""
+    """Handles the frames of a connection."""
 
     def handle(
         self, connection: "Connection", buffer: bytearray, start: int, end: int, received: float
     ) -> Buffers | Slot | None:
-        """Handle one request: its response, None where it has none, or a slot that will be filled later."""
+        """Handle one request. Returns its response, None if it has none, or a slot that will be filled later."""
         ...
 
 
 class Authenticator(RequestHandler, Protocol):
-    """What a connection hands its frames to while its client must authenticate, first or again."""
+    """Handles the frames of a connection while its client must authenticate or re-authenticate."""
 
     def connection_lost(self) -> None: ...
 
@@ -113,9 +113,9 @@ class ConnectionOwner(Protocol):
     shared_buffer: bytearray
     shared_view: memoryview
     requests: RequestHandler
-    overloaded: bool  # requests under way hold more memory than queued.max.request.bytes: take no more for now
+    overloaded: bool  # requests under way hold more than queued.max.request.bytes: take no more for now
     malformed_requests: Counter
-    turn_s: float  # once a connection's requests have taken so long, its next ones wait for the next turn of the loop
+    turn_s: float  # requests of a connection beyond this time wait for the next turn of the loop
 
     def opened(self, connection: "Connection") -> None: ...
     def closed(self, connection: "Connection") -> None: ...
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self, owner: ConnectionOwner, peer: str, sock: socket.socket | None = None, *, is_encrypted: bool = False
     ) -> None:
-        """`sock`: the transport's own. It is written to directly, unless the transport encrypts."""
+        """`sock` is the transport's own. It is written to directly, unless the transport encrypts."""
         self.owner = owner
         self._socket = sock
         self.is_encrypted = is_encrypted
@@ -168,17 +168,17 @@ class Connection(asyncio.BufferedProtocol):
         self.security_protocol = "PLAINTEXT"
         self.peer = peer
         self.principal: Principal | None = None
-        """Who sends its requests; None until that is known (network/gates.py)."""
+        """The sender of its requests; None until that is known (network/gates.py)."""
         self.permitted: Permitted | None = None
-        """What it is known to be allowed, where there is an authorizer."""
+        """Permissions that are already known, if there is an authorizer."""
         self.client = ConnectedClient()
         self.client_id: str | None = None
         self.last_active = time.perf_counter()
         self.closing = False
         self.is_follower = False
-        """Whether its client is a broker that fetches to follow."""
+        """Whether its client is a broker that fetches as a follower."""
         self.known: dict[int, KnownRequest] = {}
-        """What its client has sent before and sends again, by API key (network/recognition.py)."""
+        """Requests that its client has sent before and sends again, by API key (network/recognition.py)."""
         self._own_buffer: ReceiveBuffer | None = None
         self._slots: deque[Slot] = deque()
         self._large_under_way = 0
@@ -187,10 +187,10 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled: asyncio.TimerHandle | None = None
         self._ending = False
 
-    # -- what asyncio calls ------------------------------------------------------------------------------------------
+    # -- callbacks of asyncio ----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's own class is none of asyncio's
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's class does not inherit from asyncio's
         self._outgoing = outgoing.Outgoing(
             self.transport,
             None if self.is_encrypted else self._socket,
@@ -214,8 +214,8 @@ class Connection(asyncio.BufferedProtocol):
         self.owner.closed(self)
 
     def eof_received(self) -> bool:
-        """The client sends no more, but may still be reading: requests under way get their responses, then the
-        connection closes. TLS has no such half: it closes at once.
+        """Close the connection after the responses of requests under way: the client sends no more, but may still be
+        reading. TLS has no half-closed state, so the connection closes at once.
         """
         self.closing = True
         return not self.is_encrypted and bool(self._slots or self._outgoing.queue)
@@ -252,10 +252,10 @@ class Connection(asyncio.BufferedProtocol):
     def _take_from(self, own: ReceiveBuffer, started: float) -> None:
         own.handled_up_to(self._take_requests(own.data, own.start, own.end, started))
         if own.is_empty and len(own.data) < SHARED_BUFFER_BYTES:
-            self._own_buffer = None  # the shared one takes more at once
+            self._own_buffer = None  # the shared buffer takes more at once
 
     def _take_requests(self, buffer: bytearray, position: int, end: int, started: float) -> int:
-        """Handle the whole requests in buffer[position:end]; where the rest begins. `started`: now."""
+        """Handle the complete requests in buffer[position:end]. Returns where the rest starts. `started`: now."""
         owner = self.owner
         handle = (self.authenticator or owner.requests).handle
         out: list[bytes | bytearray | memoryview | FileSlice] = []
@@ -287,7 +287,7 @@ class Connection(asyncio.BufferedProtocol):
                     continue
                 if isinstance(response, Slot):
                     if out:
-                        # What is ready must be on its way before the slot's response can be.
+                        # Responses that are ready have to be written before the slot's response can be.
                         self._write(out)
                         out = []
                 elif self._slots:
@@ -295,8 +295,8 @@ class Connection(asyncio.BufferedProtocol):
                 else:
                     out.extend(response)
                     if len(out) > 64 or len(response) > 1 or len(out[-1]) > 64 * 1024:
-                        # Enough for one write; records are a buffer of their own where there are many. Now, so that a
-                        # client which does not read is noticed before more is made for it.
+                        # Enough for one write; large records have a buffer of their own. Write now, to notice a client
+                        # that does not read before more responses are created for it.
                         self._write(out)
                         out = []
         except MalformedBytes as problem:
@@ -318,7 +318,7 @@ class Connection(asyncio.BufferedProtocol):
         return position
 
     def release_idle_memory(self) -> None:
-        """Called now and then: a connection with nothing half received gives its buffer back."""
+        """Release the connection's own buffer if nothing is partially received. Called periodically."""
         if self._own_buffer is not None and self._own_buffer.is_empty:
             self._own_buffer = None
 
@@ -337,7 +337,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def client_in_log(self) -> str | None:
-        """Its beginning: a stranger may call itself anything, at a length of 32 KiB."""
+        """The start of the client id: an untrusted client may send one of 32 KiB."""
         return self.client_id if self.client_id is None else self.client_id[:CLIENT_ID_IN_LOG]
 
     @property
@@ -346,11 +346,11 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_closing(self) -> bool:
-        """No response is accepted any longer."""
+        """Whether responses are no longer accepted."""
         return self._ending or self.transport.is_closing()
 
     def close(self) -> None:
-        """Close it when it has sent what it has."""
+        """Close the connection when it has sent what is queued."""
         self.closing = True
         if self._outgoing.queue:
             self._ending = True
@@ -362,20 +362,20 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_nearby(self) -> bool:
-        """Whether the quickest round trip to the client of late took less than NEARBY_US."""
+        """Whether the shortest recent round trip to the client took less than NEARBY_US."""
         if self._socket is None:
             return False
         round_trip_us = min_round_trip_us(self._socket)
         return round_trip_us is not None and round_trip_us < NEARBY_US
 
     def take_slot(self, *, large: bool = False) -> Slot:
-        """`large`: the response may take megabytes, so only a few such requests are handled at a time."""
+        """Queue a new slot. `large`: the response may take megabytes, so only a few of them are under way at a time."""
         slot = Slot(self, large=large)
         self.enqueue(slot)
         return slot
 
     def enqueue(self, slot: Slot) -> None:
-        """Its response comes after those of all requests so far."""
+        """Send the slot's response after those of all earlier requests."""
         self._slots.append(slot)
         self._large_under_way += slot.large
 
@@ -385,7 +385,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def responses_waiting(self) -> int:
-        """How many are ready and wait for an earlier one."""
+        """The number of responses that are ready and wait for an earlier one."""
         return sum(slot.filled for slot in tuple(self._slots))
 
     def _queue_ready(self, response: Buffers) -> None:
@@ -411,7 +411,7 @@ class Connection(asyncio.BufferedProtocol):
             self.try_resume()
 
     def _send_filled(self, slots: deque[Slot]) -> None:
-        """The responses whose turn it is, with one write."""
+        """Send all responses whose turn it is with one write."""
         out: list[bytes | bytearray | memoryview | FileSlice] = []
         sent: list[Slot] = []
         while slots and slots[0].filled:
@@ -438,7 +438,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _drained(self) -> None:
         if self.closing and (self._ending or not self._slots):
-            # Not at once: asyncio's transport, which may be the caller, would report the lost connection twice.
+            # Not immediately: asyncio's transport may be the caller, and would report the lost connection twice.
             asyncio.get_running_loop().call_soon(self.transport.close)
         else:
             self.try_resume()
@@ -446,12 +446,12 @@ class Connection(asyncio.BufferedProtocol):
     # -- back-pressure -----------------------------------------------------------------------------------------------
 
     def hold(self, frame: memoryview) -> memoryview:
-        """Take no further request until `resume`; the bytes of this one stay as they are until then."""
+        """Take no further request until `resume`. Returns the frame of this one, which stays unchanged until then."""
         self._held = True
-        if not self._paused:  # also while it closes: requests may be left in the buffer
+        if not self._paused:  # also while it closes, since requests may be left in the buffer
             self._paused = True
             self.transport.pause_reading()
-        # Nothing is read into this connection's own buffer meanwhile.
+        # Nothing is read into this connection's own buffer during that time.
         return memoryview(bytearray(frame)) if frame.obj is self.owner.shared_buffer else frame
 
     def resume(self) -> None:
@@ -459,7 +459,7 @@ class Connection(asyncio.BufferedProtocol):
         self.try_resume()
 
     def throttle(self, throttle_time_ms: int) -> None:
-        """Take no further request for so long (KIP-219): a client that ignores its quota has to observe it."""
+        """Take no further request for this time (KIP-219), so that quotas also apply to clients that ignore them."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + throttle_time_ms / 1000
         if self._throttled is not None:
@@ -484,7 +484,7 @@ class Connection(asyncio.BufferedProtocol):
             self.transport.pause_reading()
 
     def try_resume(self) -> None:
-        """Something that held this connection back is gone: handle the requests already here, then read on."""
+        """Handle the requests already received and continue to read, if nothing holds this connection back any more."""
         if (
             not self._paused
             or self._held

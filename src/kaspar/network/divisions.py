@@ -1,12 +1,12 @@
-"""Which requests can be handled in pieces, and how: pure.
+"""Which requests can be handled in pieces, and how. Pure functions, without I/O.
 
 A request that names thousands of topics, partitions or groups is divided into several requests of the same API. Each is
-handled in a turn of the event loop of its own, and their responses are joined to the one that the client waits for. An
-API is divided only if every element of its array is handled by itself and has a result of its own. What holds for a
-request as a whole then holds for each piece: offsets that are committed together are in one batch per piece, and an
-element that is named twice is noticed within a piece.
+handled in its own turn of the event loop, and their responses are joined into the one that the client gets. An API is
+divided only if every element of its array is handled independently and has its own result. Properties of a request as a
+whole then hold for each piece: offsets that are committed together are in one batch per piece, and duplicate elements
+are noticed within a piece.
 
-The other APIs are handled in one go, so the number of their elements is bounded (`UNDIVIDED_MAX_ELEMENTS`).
+The other APIs are handled at once, so the number of their elements is bounded (`UNDIVIDED_MAX_ELEMENTS`).
 """
 
 import itertools
@@ -21,13 +21,13 @@ from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.schema import Message, VersionRange
 
 Path: TypeAlias = tuple[str, ...]
-"""The names of arrays, each in the elements of the one before."""
+"""The names of nested arrays, each in the elements of the one before."""
 
 MAX_ELEMENTS: Final = 1 << 17
 UNDIVIDED_MAX_ELEMENTS: Final = 20_000
 UNDIVIDED_AT_ONCE: Final = 500
 CONTROLLED_MAX_ELEMENTS: Final = 20_000
-"""Of what the controller has to decide. Kafka's writes at most 10,000 records for one request."""
+"""The limit for requests that the controller decides. Kafka's controller writes at most 10,000 records per request."""
 
 MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
 
@@ -37,10 +37,10 @@ class Division:
     request: Path
     response: Path
     at_once: int
-    """How many elements of the innermost array are handled in about a millisecond."""
+    """The number of elements of the innermost array that are handled in about a millisecond."""
 
     max_elements: int = MAX_ELEMENTS
-    """Of all arrays of the request: more than any client sends."""
+    """The limit for all arrays of the request together, which is more than any client sends."""
 
 
 DIVISIONS: Final[dict[int, tuple[Division, ...]]] = {
@@ -72,7 +72,7 @@ DIVISIONS: Final[dict[int, tuple[Division, ...]]] = {
 
 
 def elements_at_once(api_key: int) -> int:
-    """Up to how many elements a request is read and handled where it arrives."""
+    """The number of elements up to which a request is read and handled directly."""
     divisions = DIVISIONS.get(api_key)
     return divisions[0].at_once if divisions else UNDIVIDED_AT_ONCE
 
@@ -83,7 +83,7 @@ def max_elements(api_key: int) -> int:
 
 
 def division_of(api_key: int, request: Message) -> Division | None:
-    """How this request is divided; None if it is handled as it is."""
+    """How this request is divided; None if it is not divided."""
     for division in DIVISIONS.get(api_key, ()):
         if getattr(request, division.request[0]):
             return division
@@ -93,12 +93,12 @@ def division_of(api_key: int, request: Message) -> Division | None:
 class Piece(NamedTuple):
     request: Message
     goes_on: bool
-    """Whether the next piece has more of its last element."""
+    """Whether the next piece continues the last element of this one."""
 
 
 def pieces(request: Message, division: Division) -> Iterator[Piece]:
-    """The request as several, each of at most `at_once` innermost elements, in their order. What stands for all there
-    are, as a group without topics does, is a piece of its own.
+    """The request as several requests, each with at most `at_once` innermost elements, in their order. An element that
+    stands for everything, such as a group without topics, is a piece of its own.
     """
     path = division.request
     taken: list[tuple[Any, ...]] = []
@@ -115,7 +115,7 @@ def pieces(request: Message, division: Division) -> Iterator[Piece]:
 
 
 def asks_for_all_of_several(offset_fetch: Any) -> bool:
-    """Few groups, but each may have thousands of offsets."""
+    """Whether all offsets of several groups are requested: each group may have thousands."""
     groups = offset_fetch.groups
     return len(groups) > 1 and any(group.topics is None for group in groups)
 
@@ -125,7 +125,7 @@ def _stands_for_all(leaf: tuple[Any, ...], path: Path) -> bool:
 
 
 def _leaves(message: Message, path: Path) -> Iterator[tuple[Any, ...]]:
-    """Each innermost element behind those that it is in. One whose own array is empty, or null, counts as innermost."""
+    """The path to each innermost element. An element whose array is empty, or null, counts as innermost."""
     name, *below = path
     for element in getattr(message, name) or ():
         inner = _leaves(element, tuple(below)) if below else iter(())
@@ -158,11 +158,11 @@ def _with_array(message: Message, name: str, elements: Iterable[Any]) -> Message
 
 
 class JoinedResponse:
-    """The response to the whole request, from those to its pieces.
+    """Joins the responses to the pieces into the response to the whole request.
 
     Elements that were divided between two pieces, such as the partitions of one topic, are joined again. An error of a
-    piece as a whole becomes the response to the whole request, or to its whole group: what is left out without an error
-    would be taken for an offset that was never committed.
+    piece as a whole becomes the error of the whole request, or of the whole group. If the failed elements were left out
+    instead, the client would take them for offsets that were never committed.
     """
 
     def __init__(self, division: Division, version: int) -> None:
@@ -171,13 +171,13 @@ class JoinedResponse:
         self._first: Message | None = None
         self._failed: Response | None = None
         self._open: list[Message] = []
-        """Of the outermost array: parts of one element, of which the next piece may have more."""
+        """The parts of one element of the outermost array that the next piece may continue."""
         self._encoded: list[bytes] = []
         self._bytes = 0
 
     def add(self, response: Response, *, goes_on: bool) -> None:
-        """Encodes it, which for a large one belongs into a thread. `goes_on`: the next piece may have more of its last
-        element. Raises Refused where the whole would get too large for memory.
+        """Add and encode the response to a piece, for a large one in a thread. `goes_on`: the next piece may continue
+        its last element. Raises Refused if the whole response would be too large for memory.
         """
         message, encoded, _ = response if isinstance(response, PartlyEncoded) else (response, {}, {})
         self._first = self._first or message
@@ -225,7 +225,7 @@ class JoinedResponse:
 
 
 def _has_error(message: Any, version: int) -> bool:
-    """Of its own, in a field that the version has."""
+    """Whether the message itself has an error, in a field that the version has."""
     return any(
         field.name == "error_code" and message.error_code and version in VersionRange.parse(field.versions)
         for field in message.SCHEMA.fields
@@ -233,13 +233,13 @@ def _has_error(message: Any, version: int) -> bool:
 
 
 def _identity(element: Any, inner: str) -> Any:
-    """What parts of one element have in common."""
+    """The element without its array and its error, which is the same for all parts of one element."""
     without_error = {"error_code": 0} if hasattr(element, "error_code") else {}
     return replace(element, **{inner: ()}, **without_error)
 
 
 def _joined(messages: Sequence[Message], path: Path) -> Message:
-    """Elements that differ in nothing but the array in them become one."""
+    """Join the arrays of these messages. Elements that differ only in the array in them are joined as well."""
     name, *below = path
     elements: tuple[Any, ...] = tuple(element for message in messages for element in getattr(message, name))
     if below:

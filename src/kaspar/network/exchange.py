@@ -1,7 +1,7 @@
-"""One request and its response: what is known of it, what is measured, and its place among the connection's responses.
+"""One request and its response: its header, its measurements, and its place among the connection's responses.
 
-An exchange is the slot of its response. It joins the order of responses only if it waits. Every request but the short
-forms of network/pipeline.py has one.
+An exchange is the slot of its response, and is queued only if it waits. Every request has one, except for the short
+forms of network/pipeline.py.
 """
 
 import time
@@ -17,7 +17,7 @@ from kaspar.network.responses import count_errors, encode_response
 from kaspar.protocol.headers import RequestHeader
 
 Outcome: TypeAlias = Buffers | Slot | None
-"""What becomes of a request: its response, None where it has none, or, if it is finished later, its exchange."""
+"""The result for a request: its response, None where it has none, or, if it is finished later, its exchange."""
 
 
 class Exchange(Slot):
@@ -48,54 +48,54 @@ class Exchange(Slot):
         self.header = header
         _, self.version, self.correlation_id, _, _ = header
         self.metrics = metrics
-        """Of its API. A handler may choose others: fetches of followers are measured apart from those of consumers."""
+        """The metrics of its API. A handler may change them: fetches of followers are measured separately."""
         self.received = received
         self.request_bytes = request_bytes
         self.principal = principal
         self.throttle_time_ms = throttle_time_ms
-        """To be set in the response."""
+        """The throttle time for the response."""
         self._waits_since = received
         self.when_finished: Callable[[Exchange, float, float], None] | None = None
-        """Called with the local and the remote time of a request that waited, in seconds, for the log of requests."""
+        """Called for the request log with the local and the remote time, in seconds, of a request that waited."""
 
-    # -- a response at once ------------------------------------------------------------------------------------------
+    # -- an immediate response ---------------------------------------------------------------------------------------
 
     def measured(self, outcome: Outcome) -> Outcome:
-        """The outcome, which is counted if it is final."""
+        """Record the request if the outcome is final. Returns the outcome."""
         if not isinstance(outcome, Slot):
             self.metrics.inline(self.version, time.perf_counter() - self.received, self.request_bytes)
         return outcome
 
     def throttle(self, throttle_time_ms: int) -> None:
-        """Its client is over a quota that is known only by now: the connection's next request waits for so long."""
+        """Throttle the client, whose quota was found to be exceeded only now. The connection's next request waits."""
         if throttle_time_ms > self.throttle_time_ms:
             self.throttle_time_ms = throttle_time_ms
             self.connection.throttle(throttle_time_ms)
             self.metrics.throttled(throttle_time_ms / 1000)
 
-    # -- a response that comes later ---------------------------------------------------------------------------------
+    # -- a later response --------------------------------------------------------------------------------------------
 
     def wait(self, *, large: bool = False) -> None:
-        """Its response comes later, in the order of requests. `large`: it may take megabytes."""
+        """Queue this exchange: its response comes later. `large`: it may take megabytes."""
         self.large = large
         self.wait_unordered()
         self.connection.enqueue(self)
 
     def wait_unordered(self) -> None:
-        """It is finished later, and has no response: `finish` says when."""
+        """Wait without a place in the queue: the request has no response, and is over when `finish` is called."""
         self._waits_since = time.perf_counter()
 
     def respond(self, response: Response) -> None:
         try:
             encoded = encode_response(self.version, self.correlation_id, response, self.throttle_time_ms)
-        except Exception as problem:  # the caller is a coordinator at work, which must not be interrupted
+        except Exception as problem:  # the caller is a coordinator, which must not be interrupted
             self.fail(problem)
         else:
             count_errors(self.metrics, self.version, response)
             self.fill(encoded)
 
     def refuse(self, refusal: Refused) -> None:
-        """All of the request is refused, in a way that its response cannot express: the connection is closed."""
+        """Close the connection: the whole request is refused, which its response cannot express."""
         self.connection.refuse(f"{self.metrics.name} could not be carried out: {refusal.message}")
 
     def handed_over(self) -> None:
@@ -111,11 +111,11 @@ class Exchange(Slot):
 
 
 class FrameHandler(Protocol):
-    """Handles the requests of one API as the bytes that they came in."""
+    """Handles the requests of one API in encoded form."""
 
     @property
     def metrics(self) -> RequestMetrics: ...
 
     def handle(self, exchange: Exchange, frame: memoryview) -> Outcome:
-        """`frame` is the whole request, its header included. It is only valid during the call."""
+        """Handle a request. `frame` includes its header, and is only valid during the call."""
         ...

@@ -1,7 +1,8 @@
-"""What every request passes before it is handled: who is asking, may they, are they over their quota.
+"""The gates that every request passes before it is handled: identity, permission, quota.
 
-The pipeline (network/pipeline.py) calls the three in this order, for every request and before any short form of one is
-used. What stands here is Kafka's behaviour with no authenticating listener, no authorizer and no quota configured.
+The pipeline (network/pipeline.py) calls them in this order, for every request and before any of its short forms is
+used. The implementations here are Kafka's behaviour with no authenticating listener, no authorizer and no quota
+configured.
 """
 
 from collections.abc import Hashable
@@ -13,7 +14,7 @@ from kaspar.protocol.api_keys import ApiKey
 
 
 class TokenPrincipal(Principal):
-    """The owner of a delegation token, who has logged in with it. Equal to the owner otherwise."""
+    """The owner of a delegation token who has logged in with it. Apart from its type it equals the owner."""
 
     __slots__ = ()
 
@@ -26,67 +27,67 @@ _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 
 class Rejected(KasparError):
-    """A connection sent a request that it may not send at all: it is closed, as Kafka closes it."""
+    """A connection sent a request that it may not send at all. It is closed, as in Kafka."""
 
 
 class Authenticated(Protocol):
-    """What the gates know of a connection."""
+    """A connection, as the gates see it."""
 
     @property
     def peer(self) -> str: ...
 
     principal: Principal | None
-    """None until it is known."""
+    """None until it is known"""
 
     permitted: "Permitted | None"
     known: dict[int, Any]
-    """The requests that are recognized by their bytes."""
+    """The requests that are recognized by their bytes (network/recognition.py)."""
 
     @property
     def must_authenticate(self) -> bool: ...
 
 
 class Permitted:
-    """What a connection is known to be allowed, as long as neither its principal nor the ACLs change."""
+    """Known permissions of a connection, valid as long as neither its principal nor the ACLs change."""
 
     __slots__ = ("principal", "version", "writable")
 
     def __init__(self, principal: Principal, version: int) -> None:
         self.principal = principal
         self.version = version
-        """Of the ACLs."""
+        """The version of the ACLs."""
         self.writable: set[Hashable] = set()
-        """Topics, by name or by id."""
+        """The topics it may write, by name or by id."""
 
 
 class Identity(Protocol):
-    """Who sends the requests of a connection."""
+    """Determines who sends the requests of a connection."""
 
     def authenticate(self, connection: Authenticated, api_key: int) -> Principal:
-        """Called for each request while the connection has no principal. Sets it once it is known; until then returns
-        the one for requests that authenticate, and raises Rejected for all others.
+        """Called for each request while the connection has no principal, and sets it once it is known. Until then it
+        returns the principal for requests that authenticate, and raises Rejected for all others.
         """
         ...
 
 
 class Permission(Protocol):
-    """What a principal may do. Which topics or groups a request may touch is decided where its contents are known: by
-    the guard of its handler. Short forms of requests have none, so they ask here.
+    """What a principal may do. Permissions for topics or groups are checked by the guard of the request's handler,
+    where its contents are known. Short forms of requests have no guard, so they are checked here.
     """
 
     @property
     def checks_topics(self) -> bool:
-        """Whether `may_write` has to be asked."""
+        """Whether `may_write` has to be called."""
         ...
 
     def check(self, connection: Authenticated, principal: Principal, api_key: int) -> bool:
-        """Whether short forms of requests may be used. What the connection `known`s is forgotten where it may not be
-        allowed any longer. Raises Rejected where the principal may not use the API at all.
+        """Whether short forms of requests may be used. Requests that are `known` to the connection are forgotten if
+        they may no longer be allowed. Raises Rejected if the principal may not use the API at all.
         """
         ...
 
     def may_write(self, connection: Authenticated, topic: Any) -> bool:
-        """Whether a batch may be appended to this topic without further checks. False: it is left to the handler."""
+        """Whether a batch may be appended to this topic without further checks. If not, the handler decides."""
         ...
 
 
@@ -94,13 +95,13 @@ class Quota(Protocol):
     """How much a client may use (KIP-13, KIP-124)."""
 
     def throttle_time_ms(self, principal: Principal, client_id: str | None, api_key: int, request_bytes: int) -> int:
-        """Count this request. If the client is over its quota: for how long it is throttled."""
+        """Count this request. Returns for how long the client is throttled, if it is over its quota."""
         ...
 
 
 class ConnectionIdentity:
-    """A client of a listener that does not authenticate is anonymous. Where it has to authenticate, only ApiVersions
-    comes here before it has (network/authentication.py).
+    """Clients of a listener without authentication are anonymous. On other listeners, only ApiVersions reaches this
+    gate before the client has authenticated (network/authentication.py).
     """
 
     def authenticate(self, connection: Authenticated, api_key: int) -> Principal:
@@ -124,14 +125,14 @@ class NoAuthorizer:
 
 
 class NoQuota:
-    """Without a quota nobody is throttled."""
+    """Without a quota no client is throttled."""
 
     def throttle_time_ms(self, principal: Principal, client_id: str | None, api_key: int, request_bytes: int) -> int:
         return 0
 
 
 class Gates(NamedTuple):
-    """Those of one broker, in the order in which requests pass them."""
+    """The gates of one broker, in the order in which requests pass them."""
 
     identity: Identity
     permission: Permission

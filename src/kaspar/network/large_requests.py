@@ -1,14 +1,14 @@
-"""Requests that would block the event loop for too long: read in a thread, handled in turns.
+"""Requests that would block the event loop for too long: they are read in a thread and handled in turns.
 
 Rules:
 - The connection takes no further request until this one is handled, so a client's requests are handled, and their
   responses sent, in order.
 - One thread at a time reads such requests and encodes their responses. It shares the interpreter with the event loop,
   in turns of `sys.setswitchinterval`.
-- One piece of all large requests is handled in a turn of the loop. Between two pieces everything else gets a turn.
-- Few are under way at a time; the others wait as the bytes that they came in. Produce and Fetch do not wait for other
-  APIs, which may take long, nor short requests for long ones: a client that disconnects is not noticed before its
-  request is handled, and may send the next one over a new connection, again and again.
+- In a turn of the loop one piece of all large requests is handled. Between two pieces everything else gets a turn.
+- Only a few are under way at a time; the others wait in encoded form. Produce and Fetch do not wait for other APIs,
+  which may take long, nor short requests for long ones: a disconnected client is not noticed before its request is
+  handled, and may send its next requests over new connections, again and again.
 """
 
 import asyncio
@@ -35,17 +35,17 @@ SHORT_BYTES: Final = 32 * 1024
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
-"""Work that pauses after about a millisecond each time, and returns its result."""
+"""Work that pauses about every millisecond, and finally returns its result."""
 
 
 class RunBlocking(Protocol):
-    """Runs in a thread what would block the event loop."""
+    """Runs blocking work in a thread."""
 
     def __call__(self, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]: ...
 
 
 def run_through(steps: Steps[T]) -> T:
-    """All of it now."""
+    """Run all steps now."""
     while True:
         try:
             next(steps)
@@ -58,7 +58,7 @@ class LargeRequests:
     def __init__(self, run_blocking: RunBlocking) -> None:
         self._run_blocking = run_blocking
         self.under_way = asyncio.Semaphore(UNDER_WAY)
-        """Of Produce and Fetch, which never wait for anything but their turn."""
+        """For Produce and Fetch, which wait for nothing but their turn."""
         self._messages_under_way = asyncio.Semaphore(UNDER_WAY)
         self._short_under_way = asyncio.Semaphore(SHORT_UNDER_WAY)
         self._thread = asyncio.Lock()
@@ -66,7 +66,7 @@ class LargeRequests:
         self._tasks = RequestTasks()
 
     def take(self, exchange: Exchange, frame: memoryview, work: Callable[[memoryview], Awaitable[Outcome]]) -> Slot:
-        """Hold the connection's further requests until `work` is done; its outcome goes into the slot."""
+        """Hold the connection's further requests until `work` is done. Its outcome is put into the slot."""
         connection = exchange.connection
         kept = connection.hold(frame)
         slot = connection.take_slot()
@@ -87,11 +87,11 @@ class LargeRequests:
         except Exception as problem:
             slot.fail(problem)
         else:
-            # If its exchange finishes later, that has a place of its own behind this one.
+            # An exchange that finishes later has its own place after this one.
             slot.fill(None if isinstance(outcome, Slot) else outcome)
             connection.resume()
 
-    # -- how it is handled -------------------------------------------------------------------------------------------
+    # -- handling ----------------------------------------------------------------------------------------------------
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         async with self._thread:
@@ -99,7 +99,7 @@ class LargeRequests:
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """The body is all that is done of large requests in this turn of the loop."""
+        """The only piece of large requests that is handled in this turn of the loop."""
         async with self._turn:
             yield
             await asyncio.sleep(0)
@@ -123,7 +123,7 @@ class LargeRequests:
             division = division_of(context.api_key, request)
             if division is not None:
                 response = await self._handle_pieces(exchange, handler, context, request, division)
-        if division is None:  # it may wait for others, as a joining member does, and those for room under way
+        if division is None:  # it may wait for other requests, as a joining member does, and these for a permit
             response = await self._handle(handler, context, request)
             exchange.throttle(throttle_time_of(response))
             count_errors(exchange.metrics, context.version, response)
@@ -141,7 +141,7 @@ class LargeRequests:
             count_errors(exchange.metrics, context.version, response)
             await self.in_thread(functools.partial(joined.add, response, goes_on=goes_on))
             if exchange.connection.transport.is_closing():
-                break  # the response is not needed any longer
+                break  # the response is no longer needed
         return await self.in_thread(joined.whole)
 
     async def _handle(self, handler: Handler, context: RequestContext, request: Message) -> Response:
@@ -154,7 +154,7 @@ class LargeRequests:
     # -- stopping ----------------------------------------------------------------------------------------------------
 
     async def begin_no_more(self) -> None:
-        """Start no more; wait until those that have started are handled, and their batches appended."""
+        """Start no more requests. Wait until those that have started are handled, and their batches appended."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_S):
                 for _ in range(UNDER_WAY):
@@ -164,7 +164,7 @@ class LargeRequests:
                     await self._short_under_way.acquire()
 
     async def finish(self) -> None:
-        """Wait for the responses."""
+        """Wait for the responses under way."""
         await self._tasks.finish()
 
 

@@ -1,7 +1,7 @@
 """A listening socket, its limits, and its connections.
 
 It accepts connections itself rather than through asyncio's server, because it must be able to stop accepting: at
-`max.connections` new ones wait in the kernel's queue as with Kafka, and when the process has no file handle left it
+`max.connections` new ones wait in the kernel's queue, as in Kafka, and when the process has no file handle left it
 waits instead of spinning.
 """
 
@@ -35,38 +35,36 @@ RETRY_ACCEPT_S: Final = 0.2
 TURN_S: Final = 0.002
 SWEEP_S: Final = 2.0
 SWEEP_AT_ONCE: Final = 1000
-"""How many connections are looked at in one turn of the loop."""
-LAST_RESPONSES_S: Final = 1.0  # how long clients may take, when the broker stops, to read their last responses
+"""The number of connections that are checked in one turn of the loop."""
+LAST_RESPONSES_S: Final = 1.0  # for clients to read their last responses when the broker stops
 RESERVED_HANDLES: Final = 32
 TLS_HANDSHAKE_WITHIN_S: Final = 30.0
 TLS_SHUTDOWN_WITHIN_S: Final = 2.0
 ALERT_WITHIN_S: Final = 1.0
 MAX_REFUSED: Final = 1000
-"""How many connections of addresses over their rate are kept open for a while."""
+"""The number of connections of addresses over their rate that are kept open for a while."""
 
 
 class ListenerSecurity(Protocol):
-    """What the clients of a listener have to do before their requests are handled."""
+    """What clients of a listener must do before their requests are handled."""
 
     @property
     def metrics(self) -> AuthenticationMetrics: ...
 
     def tls_context(self) -> "ssl.SSLContext | None":
-        """For the next connection; None if it is not encrypted."""
+        """The context for the next connection; None if it is not encrypted."""
         ...
 
     def opened(self, connection: Connection) -> None:
-        """A client has connected, and its TLS handshake is done: give the connection its principal, or what its client
-        authenticates with. Raises Rejected.
-        """
+        """Set the connection's principal, or its authenticator. Its TLS handshake, if any, is done. Raises Rejected."""
         ...
 
     def closed(self, connection: Connection) -> None:
-        """A connection that was opened is no more."""
+        """Called when a connection that was opened is closed."""
         ...
 
     def handshake_failed(self, peer: str, listener: str, problem: OSError) -> bytes:
-        """What the client is to be told."""
+        """The TLS alert to send to the client."""
         ...
 
 
@@ -91,7 +89,7 @@ class ConnectionLimits:
         return self._overrides.get(plain_address(ip), self.max_per_ip)
 
     def acquire(self, ip: str) -> bool:
-        """Whether the address may have one more connection, which counts from now on."""
+        """Count one more connection of the address. False if it has reached its limit."""
         ip = plain_address(ip)
         if self.by_ip[ip] >= self.limit_of(ip):
             return False
@@ -116,7 +114,7 @@ class SocketOptions(NamedTuple):
 
 
 class Callbacks(NamedTuple):
-    """What a listener asks of its broker."""
+    """The broker's functions that a listener calls."""
 
     slot_freed: Callable[[], None]
     failed: Callable[[Exception], None]
@@ -143,7 +141,7 @@ class Listener:
         between_brokers: bool = False,
         security: ListenerSecurity | None = None,
     ) -> None:
-        """Without `security` its clients are anonymous and nothing is encrypted."""
+        """Without `security` clients are anonymous and nothing is encrypted."""
         self.name = name
         self.security = security
         self.requests = requests
@@ -221,7 +219,7 @@ class Listener:
         self.resume_accepting()
 
     async def stop_accepting(self) -> None:
-        """No new connection and no new request from here on; requests under way get their responses."""
+        """Accept no more connections and requests. Requests under way get their responses."""
         self._stopping = True
         self.overloaded = True
         self._pause_accepting()
@@ -238,7 +236,7 @@ class Listener:
                 await asyncio.wait(handshakes)
 
     async def close_connections(self) -> None:
-        """Close them when they have sent what they have. A client that does not read it in time loses it."""
+        """Close all connections after they have sent what is queued. Clients that do not read it in time lose it."""
         for connection in tuple(self.connections):
             connection.close()
         if self.connections:
@@ -274,7 +272,7 @@ class Listener:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as problem:  # mostly no handle or no memory is left, which may pass
+            except OSError as problem:  # usually no handle or no memory is left, which may pass
                 self._wait_for_handles(problem.strerror)
                 return
             self._short_of_handles = False
@@ -315,7 +313,7 @@ class Listener:
         task.add_done_callback(self._adopting.discard)
 
     def _refuse_later(self, sock: socket.socket, after_ms: int) -> None:
-        """An address over its rate: its client is kept waiting for a while, so that it does not come back at once."""
+        """Close a connection of an address over its rate after a while, so that it does not reconnect at once."""
         assert self._loop is not None
         if len(self._refused) >= MAX_REFUSED:
             sock.close()
@@ -369,8 +367,8 @@ class Listener:
                 own.close()
 
     async def _send_alert(self, sock: socket.socket, alert: bytes) -> None:
-        """Tell the client why its handshake has failed. What it still sends is read, because the system would discard
-        the alert if it were not.
+        """Tell the client why its handshake has failed. What it still sends is read, because otherwise the operating
+        system would discard the alert.
         """
         assert self._loop is not None
         if not alert:
@@ -385,7 +383,7 @@ class Listener:
 
     def opened(self, connection: Connection) -> None:
         self.connections.add(connection)
-        self._end_handshake(connection)  # it is counted once
+        self._end_handshake(connection)  # it is counted only once
         self._count_unidentified(connection)
         if self.security is not None:
             try:
@@ -404,20 +402,20 @@ class Listener:
         self._freed(connection.peer.rpartition(":")[0])
 
     def overload(self, overloaded: bool) -> None:
-        """Take no more requests for now, or take them again: then `resume_requests` handles those held back."""
+        """Take no more requests for now, or take them again, which `resume_requests` does for those held back."""
         self.overloaded = overloaded or self._stopping
 
     def resume_requests(self) -> None:
         for connection in tuple(self.connections):
             if self.overloaded:
-                return  # because of those that were resumed before it
+                return  # because of requests of connections that were resumed before
             connection.try_resume()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(callback)
 
     def request_failed(self, connection: Connection, problem: Exception) -> None:
-        """A bug in the handling of a request: its connection is closed. The broker decides whether to go on."""
+        """Close the connection after a bug in the handling of a request. The broker decides whether to go on."""
         log.exception("a request failed", peer=connection.peer, client=connection.client_in_log)
         connection.transport.abort()
         self._failed(problem)
@@ -451,8 +449,8 @@ class Listener:
         self._sweep_some(tuple(self.connections), 0)
 
     def _sweep_some(self, connections: Sequence[Connection], first: int) -> None:
-        """Close connections that have been idle for `connections.max.idle.ms`, and free the memory of quiet ones: a
-        slice of those that there were when the round began.
+        """Close connections that have been idle for `connections.max.idle.ms`, and free the memory of quiet ones.
+        Handles a slice of the connections that existed when the round began.
         """
         assert self._loop is not None
         now = time.perf_counter()
@@ -466,7 +464,7 @@ class Listener:
             if 0 <= self.max_idle_ms <= idle_s * 1000:
                 self.idle_closed += 1
                 log.debug("closed an idle connection", peer=connection.peer, idle_s=round(idle_s))
-                connection.transport.abort()  # closing would wait for a client that has stopped reading
+                connection.transport.abort()  # close() would wait for a client that has stopped reading
             elif idle_s > SWEEP_S:
                 connection.release_idle_memory()
         if behind < len(connections):
@@ -480,7 +478,7 @@ class Listener:
 
 
 class _Handshake:
-    """A connection while its TLS handshake is under way: it has no transport, and counts as unidentified."""
+    """A connection during its TLS handshake: it has no transport, and counts as unidentified."""
 
     principal: Principal | None = None
 
@@ -498,7 +496,7 @@ class _Handshake:
 
 
 def _free_handle() -> int:
-    """The lowest file handle that is free: when it is high, few are left."""
+    """The lowest free file handle. If it is high, few are left."""
     handle = os.open(os.devnull, os.O_RDONLY)
     os.close(handle)
     return handle

@@ -1,9 +1,9 @@
 """The requests of every API but Produce and Fetch: decoded, handled, and their responses encoded.
 
-Kinds of error, kept apart:
+There are three kinds of error:
 - bytes that are not a request of the API at that version close the connection (`MalformedBytes`);
 - a refusal that the response cannot express closes it too (`Exchange.refuse`);
-- a handler's bug is logged with its traceback and closes the connection; the broker goes on, unless an invariant was
+- a bug in a handler is logged with its traceback and closes the connection. The broker goes on, unless an invariant was
   broken (`Listener.request_failed`).
 """
 
@@ -26,13 +26,13 @@ from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.schema import Message
 
 MAX_INLINE_BYTES: Final = 256 * 1024
-"""A larger request is read in a thread, however few elements it has."""
+"""Larger requests are read in a thread, however few elements they have."""
 
 _RESPONSES: Final = (Message, PartlyEncoded)
 
 
 class MessageHandler:
-    """A `FrameHandler` of one API."""
+    """The `FrameHandler` of one API."""
 
     def __init__(
         self,

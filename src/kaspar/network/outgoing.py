@@ -1,13 +1,13 @@
-"""What a connection has yet to send: bytes, and slices of files, which go to the socket without a copy.
+"""What a connection has yet to send: bytes, and slices of files, which are sent to the socket without a copy.
 
 Rules:
-- Everything leaves in the order in which it was written.
+- Everything is sent in the order in which it was written.
 - Bytes go through the event loop's transport. Slices bypass it, from the file straight to the socket, but only while
-  the transport's buffer is empty. When the socket accepts no more, the transport is given the next few bytes: it waits
-  until there is room again, and reports that.
-- Nothing waits for the disk here. What has left the page cache since the slice was created is read in a thread.
+  the transport's buffer is empty. When the socket accepts no more, the next few bytes are written to the transport,
+  which waits until there is room again and reports that.
+- Nothing here waits for the disk. What has left the page cache since the slice was created is read in a thread.
 - One connection sends no more than SEND_AT_ONCE in a turn of the loop, so that others get their turn.
-- Where there is no socket to send to directly, slices are read and given to the transport.
+- If there is no socket to send to directly, slices are read and written to the transport.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ log = get_log(__name__)
 Buffers: TypeAlias = Sequence[bytes | bytearray | memoryview | FileSlice]
 ReadInThread: TypeAlias = Callable[[Callable[[int], bytes], int], Awaitable[bytes]]
 
-SEND_AT_ONCE: Final = 1024 * 1024  # takes the system about an eighth of a millisecond
+SEND_AT_ONCE: Final = 1024 * 1024  # takes the kernel about an eighth of a millisecond
 WHILE_FULL_BYTES: Final = 16 * 1024
 
 
@@ -45,23 +45,23 @@ class Outgoing:
         self._read_in_thread = read_in_thread
         self._drained = drained
         self.queue: deque[bytes | bytearray | memoryview | FileSlice] = deque()
-        """What has not been given to the transport."""
+        """What has not been written to the transport yet."""
         self._held = False
         self._loading: asyncio.Future[bytes] | None = None
 
     def start(self, *, is_encrypted: bool) -> None:
-        """Have the transport report whenever its buffer fills and empties."""
+        """Make the transport report whenever its buffer fills and empties."""
         if not is_encrypted:
             self._transport.set_write_buffer_limits(high=0)
         else:
-            # What TLS has to send after a handshake is sent in the next turn, by the first attempt to read. To take it
-            # for a client that does not read its responses would keep the connection from reading.
+            # TLS data after a handshake is sent in the next turn, by the first attempt to read. It must not be mistaken
+            # for a client that does not read its responses, which would keep the connection from reading.
             loop = asyncio.get_running_loop()
             loop.call_soon(loop.call_soon, self._start_behind_handshake)
 
     def _start_behind_handshake(self) -> None:
         if not self._transport.is_closing():
-            self._transport.set_write_buffer_limits(high=1)  # one that encrypts takes a buffer of 0 bytes for full
+            self._transport.set_write_buffer_limits(high=1)  # for TLS, an empty buffer would be full at 0
 
     @property
     def busy(self) -> bool:
@@ -78,11 +78,11 @@ class Outgoing:
             self._send()
 
     def drop(self) -> None:
-        """The connection is lost. A slice that a thread is reading is released when it is done."""
+        """Clear the queue: the connection is lost. A slice that a thread is reading is released when it is done."""
         self.queue.clear()
-        self._drained = _ignore  # the connection, which holds this: no reference cycle is left
+        self._drained = _ignore  # the old value is a method of the connection, which references this: avoid a cycle
 
-    # -- what the transport reports ----------------------------------------------------------------------------------
+    # -- callbacks of the transport ----------------------------------------------------------------------------------
 
     def transport_is_full(self) -> None:
         self._held = True
@@ -100,14 +100,14 @@ class Outgoing:
             self._drained()
 
     def _send(self) -> None:
-        """Send until there is nothing left, the socket is full, the disk is needed, or it is others' turn."""
+        """Send until the queue is empty, the socket is full, the disk is needed, or others must get a turn."""
         if self._held or self._transport.is_closing():
             return
         sock = self._socket
         if sock is None:
             self._send_some()
             return
-        # One packet for what belongs together: none of its own for the few bytes before and after the records.
+        # Send it as full packets: none of their own for the few bytes before and after the records.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         self._send_some()
         if sock.fileno() >= 0:
@@ -155,7 +155,7 @@ class Outgoing:
         queue = self.queue
         if loading.cancelled():
             return
-        problem = loading.exception()  # looked at in any case, or the loop reports it
+        problem = loading.exception()  # always retrieved, or the loop would report it as unhandled
         if not queue:
             return  # the client is gone
         if problem is not None:
@@ -168,7 +168,7 @@ class Outgoing:
         self._resume()
 
     def _failed(self, problem: BaseException) -> None:
-        """The client is gone, or the records are: either way the rest of this response cannot be sent."""
+        """Abort the connection. The client is gone, or the records are: the rest of this response cannot be sent."""
         if not isinstance(problem, ConnectionError):
             log.warning("a response could not be sent completely", problem=str(problem))
         self.drop()

@@ -1,10 +1,10 @@
-"""The one way of every request: frame -> header -> identity -> permission -> quota -> handler.
+"""The single path of all requests: frame -> header -> identity -> permission -> quota -> handler.
 
-Each gate (network/gates.py) stands here once, and no request gets past it. Behind the gates, two kinds of request that
-clients send all the time have short forms, which save decoding and encoding and nothing else: a connection's repeated
-requests, recognized by their bytes (network/recognition.py), and a Produce request of one batch for one partition. A
-short form gives the same response as the handler of the API would, or none: then the handler is asked, and nothing has
-happened. It is not used where the response has a throttle time, or where it is not known that the client may do this.
+Each gate (network/gates.py) is called here, in one place, and no request bypasses it. After the gates, two frequent
+kinds of request have short forms, which save decoding and encoding and nothing else: a connection's repeated requests,
+recognized by their bytes (network/recognition.py), and a Produce request of one batch for one partition. A short form
+gives the same response as the API's handler would, or none: then the handler is called, and the short form has had no
+side effects. It is not used if the response has a throttle time, or if the permission is not known.
 
 Every request is measured once: here, or by its exchange (network/exchange.py).
 """
@@ -44,13 +44,13 @@ class WaitingHandler(FrameHandler, Protocol):
     def purgatory(self) -> Purgatory: ...
 
     def release_waiting(self) -> None:
-        """The broker stops: respond to the requests that wait."""
+        """Respond to all requests that wait, because the broker stops."""
         ...
 
 
 class ProduceFrames(WaitingHandler, Protocol):
     def handle_one(self, buffer: bytearray, request: OneBatch) -> Buffers | None:
-        """The short form. None: nothing has happened, and `handle` is to be called."""
+        """The short form. Returns None, without side effects, if `handle` has to be called instead."""
         ...
 
 
@@ -69,7 +69,7 @@ class Pipeline:
         large_requests: LargeRequests,
     ) -> None:
         """`handler_of` and `recognizer_of` are called with the first request of an API. `unsupported_version` is the
-        response to ApiVersions at a version that is not served.
+        response to ApiVersions at an unsupported version.
         """
         self.served = served
         self._authenticate = gates.identity.authenticate
@@ -89,7 +89,7 @@ class Pipeline:
         self._handlers: dict[int, FrameHandler] = {PRODUCE: produce, FETCH: fetch}
 
     def use_quota(self, quota: Quota | None) -> None:
-        """Quotas are set, or, with None, no longer: then the gate is the one that it was made with."""
+        """Use this quota as the gate, or with None the original one."""
         self._throttle_time_ms = (quota or self._no_quota).throttle_time_ms
 
     def handle(self, connection: Connection, buffer: bytearray, start: int, end: int, received: float) -> Outcome:
@@ -161,8 +161,8 @@ class Pipeline:
         return api.first_version <= version <= api.last_version
 
     def _refuse_version(self, exchange: Exchange) -> Buffers:
-        """ApiVersions from a client newer than this broker: it reads the versions that are served from the response,
-        which is of version 0, and sends its request again at one of them.
+        """The response to ApiVersions from a client newer than this broker. It is of version 0 and contains the
+        supported versions, with one of which the client repeats its request.
         """
         response = self._unsupported_version()
         count_errors(exchange.metrics, 0, response)
@@ -188,10 +188,10 @@ class Pipeline:
         return [self._produce.purgatory(), self._fetch.purgatory()]
 
     def release_waiting(self) -> None:
-        """The broker stops: requests that wait for records or a commit get a response with what there is."""
+        """Respond to requests that wait for records or a commit with what there is, because the broker stops."""
         self._fetch.release_waiting()
         self._produce.release_waiting()
 
     async def finish(self) -> None:
-        """Wait for the requests under way; those that are not done in time are cancelled."""
+        """Wait for the requests under way. Those that are not done in time are cancelled."""
         await self._tasks.finish()

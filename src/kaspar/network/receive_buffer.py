@@ -1,7 +1,7 @@
-"""The buffer in which a connection assembles a frame that has not arrived whole.
+"""The buffer in which a connection assembles a frame that arrives in parts.
 
-Its memory grows with the bytes that arrive, never on the word of a length prefix: a stranger who announces 100 MB has
-to send them before they cost anything.
+Its memory grows with the bytes that arrive, never because of a length prefix alone: an untrusted client that announces
+100 MB has to send them before they use memory.
 """
 
 import struct
@@ -14,7 +14,7 @@ FRAME_SIZE: Final = struct.Struct(">i")
 
 
 class ReceiveBuffer:
-    """`data[start:end]` has arrived and is not yet handled; it begins with a frame's length."""
+    """`data[start:end]` has arrived and is not handled yet. It begins with a frame's length."""
 
     __slots__ = ("data", "end", "start")
 
@@ -31,7 +31,7 @@ class ReceiveBuffer:
         return self.start == self.end
 
     def room(self) -> memoryview:
-        """Where the next bytes go."""
+        """The space for the next bytes."""
         if self.end == len(self.data):
             self._make_room()
         return memoryview(self.data)[self.end : self._read_up_to()]
@@ -42,7 +42,7 @@ class ReceiveBuffer:
             self.start = self.end = 0
 
     def _read_up_to(self) -> int:
-        """Not past a large frame: then the next one begins at the front of the buffer and need not be moved there."""
+        """The end of the space for the next read. It ends with a large frame, so that the next one is not moved."""
         data = self.data
         if self.end - self.start >= FRAME_SIZE.size:
             frame_end: int = self.start + FRAME_SIZE.size + FRAME_SIZE.unpack_from(data, self.start)[0]
@@ -51,7 +51,7 @@ class ReceiveBuffer:
         return len(data)
 
     def _make_room(self) -> None:
-        """The buffer is full and its frame incomplete: move the frame to the front, into a larger buffer if needed."""
+        """Move the incomplete frame of a full buffer to the front, into a larger buffer if needed."""
         have = self.end - self.start
         capacity = _capacity_for(self.data, self.start, have)
         if capacity <= len(self.data) and self.start > 0:
@@ -64,9 +64,10 @@ class ReceiveBuffer:
 
 
 def _capacity_for(buffer: bytearray, start: int, have: int) -> int:
-    """What the frame at `start` may take now: all of it once half has arrived, otherwise twice what has arrived.
+    """How much space the frame at `start` may take: its full size once half has arrived, otherwise twice what has
+    arrived.
 
-    All of it is rounded up, so that the next frame, which may be a little larger, fits into the same buffer.
+    The full size is rounded up, so that the next frame, which may be a little larger, fits into the same buffer.
     """
     size = FRAME_SIZE.size
     frame = size + FRAME_SIZE.unpack_from(buffer, start)[0] if have >= size else FIRST_GROWTH_BYTES

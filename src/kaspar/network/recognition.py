@@ -1,10 +1,10 @@
-"""Requests that a connection sends again and again, recognized by their bytes.
+"""Requests that a connection sends repeatedly, recognized by their bytes.
 
 Two commits of one consumer, or two heartbeats of one member, differ only in a few numbers. The first is decoded and
-handled as any other, and what its other bytes mean is remembered with the connection. The next one with the same bytes
-is not decoded again, and its response is filled into the bytes of an earlier one. Rules:
+handled normally, and the meaning of its other bytes is remembered with the connection. The next one with the same bytes
+is not decoded again, and its response is made from the bytes of an earlier one. Rules:
 - A recognized request passes the same gates as any other (network/pipeline.py); only decoding and encoding are saved.
-- `handle` returns None where anything is not as it was: then the handler is asked, and nothing has happened.
+- `handle` returns None if anything has changed: then the handler is called, and `handle` has had no side effects.
 - It is used where it gains at least a factor of two on something that clients do all the time.
 """
 
@@ -17,7 +17,7 @@ from kaspar.protocol.schema import Message
 
 
 class KnownRequest(Protocol):
-    """What one connection has sent before of one API."""
+    """A request of one API that the connection has sent before."""
 
     @property
     def version(self) -> int: ...
@@ -26,11 +26,11 @@ class KnownRequest(Protocol):
     def client_id(self) -> str | None: ...
 
     def matches(self, buffer: bytes | bytearray, start: int, end: int) -> bool:
-        """Whether the request is known but for its numbers. `handle` may then be called with it, at once."""
+        """Whether a request is the same except for its numbers. Then `handle` may be called with it, immediately."""
         ...
 
     def handle(self, buffer: bytearray, start: int, end: int) -> Buffers | None:
-        """Handle it, and return its response, which has no error and no throttle time. None: nothing has happened."""
+        """Handle the request. Returns its response, without error and throttle time, or None, without side effects."""
         ...
 
 
@@ -46,8 +46,8 @@ class HandledRequest(NamedTuple):
 
 
 class Recognizer(Protocol):
-    """Of one API: which of its requests are worth knowing."""
+    """Decides which requests of one API are worth remembering."""
 
     def learn(self, known: KnownRequest | None, handled: HandledRequest) -> KnownRequest | None:
-        """The request was handled with this response: what its connection knows from now on, if anything."""
+        """Called with a handled request. Returns what its connection should remember from now on, if anything."""
         ...

@@ -1,7 +1,7 @@
-"""The log of requests: a line for each, when it has its response, as Kafka's `kafka.request.logger` at DEBUG.
+"""The request log: a line for each request when it has its response, like Kafka's `kafka.request.logger` at DEBUG.
 
-It stands in front of the pipeline only while that level is on (`kafka-configs --entity-type broker-loggers`), so that
-it costs nothing otherwise. What clients send to authenticate does not come this way.
+It is put in front of the pipeline only while that level is on (`kafka-configs --entity-type broker-loggers`), so that
+it costs nothing otherwise. Requests for authentication do not pass it.
 """
 
 import logging
@@ -18,7 +18,7 @@ from kaspar.protocol.headers import RequestHeader, read_request_header
 
 REQUEST_LOGGER: Final = "kaspar.request.logger"
 log = get_log(REQUEST_LOGGER)
-log.logger.setLevel(logging.WARNING)  # its own, as in Kafka: a broker at DEBUG does not log its requests
+log.logger.setLevel(logging.WARNING)  # its own level, as in Kafka: a broker at DEBUG does not log its requests
 
 
 def logs_requests() -> bool:
@@ -34,7 +34,7 @@ class LoggedRequests:
     ) -> Buffers | Slot | None:
         try:
             header = read_request_header(memoryview(buffer)[start:end])
-        except MalformedBytes:  # for the pipeline to refuse
+        except MalformedBytes:  # the pipeline refuses it
             return self._requests.handle(connection, buffer, start, end, received)
         outcome = self._requests.handle(connection, buffer, start, end, received)
         if isinstance(outcome, Exchange):

@@ -1,12 +1,12 @@
 """Where the time of requests goes, for each API: Kafka's RequestMetrics.
 
-Nearly every request gets its response as soon as it arrives: it waits in no queue, for nothing and for no throttle, and
-its local time is its total time. Such a request is recorded with `inline()`, which writes one duration and one size.
-Every other request is recorded with `delayed()`: it was handled, then it waited for something, which is its remote
-time. The zeros of both are added when the metrics page is read.
+Nearly every request gets its response as soon as it arrives: it does not wait in a queue, for an event or for a
+throttle, and its local time is its total time. Such a request is recorded with `inline()`, which records one duration
+and one size. Every other request is recorded with `delayed()`: it was handled, then it waited for something, which is
+its remote time. The zeros of both are added when the metrics page is read.
 
-Kafka counts each fetch twice, as Fetch and as FetchConsumer or FetchFollower. Here the second is recorded, and the
-first is their sum, computed when it is read. The error codes of fetches count for Fetch alone.
+Kafka counts each fetch twice, as Fetch and as FetchConsumer or FetchFollower. Here only the second is recorded, and the
+first is their sum, computed when it is read. The error codes of fetches are counted only for Fetch.
 """
 
 import functools
@@ -19,7 +19,7 @@ from kaspar.base.errors import ErrorCode
 from kaspar.base.metrics import DIRECT_BUCKETS, DIRECT_VALUES, Distribution, Histogram, bucket_of
 from kaspar.protocol.error_counts import ErrorCounts
 
-MAX_VERSIONS: Final = 64  # no API of Kafka is past version 18
+MAX_VERSIONS: Final = 64  # no API of Kafka is beyond version 18
 FETCH: Final = "Fetch"
 FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
@@ -51,7 +51,7 @@ class _Waits(NamedTuple):
 
 
 class RequestMetrics:
-    """One API's. Written by the event loop's thread."""
+    """The metrics of one API. Written by the event loop's thread."""
 
     __slots__ = ("_delayed", "_inline_time", "_request_bytes", "_throttle_time", "_versions", "errors", "name")
 
@@ -59,16 +59,16 @@ class RequestMetrics:
         self.name = name
         self._versions = [0] * MAX_VERSIONS
         self.errors: ErrorCounts = defaultdict(int)
-        """The error codes of responses, NONE among them: `errors[code] += 1` for each partition or item."""
+        """The error codes of responses, including NONE: `errors[code] += 1` for each partition or item."""
         self._inline_time = Histogram()
         self._request_bytes = Histogram(scale=1)
         self._delayed: _Waits | None = None  # created for the first request that waits
         self._throttle_time: Histogram | None = None  # created for the first request that is throttled
 
     def inline(self, version: int, seconds: float, request_bytes: int) -> None:
-        """A request that took `seconds` and did not wait. `version` is one the broker serves.
+        """Record a request that took `seconds` and did not wait. `version` is a supported one.
 
-        Histogram.record() is inlined twice here: two calls fewer, for every request.
+        Histogram.record() is inlined twice here, which saves two calls for every request.
         """
         self._versions[version] += 1
         times = self._inline_time
@@ -80,7 +80,7 @@ class RequestMetrics:
         sizes.buckets[DIRECT_BUCKETS[request_bytes] if request_bytes < DIRECT_VALUES else bucket_of(request_bytes)] += 1
 
     def delayed(self, version: int, local: float, remote: float, request_bytes: int) -> None:
-        """A request that was handled, and whose response had to wait for something; both in seconds.
+        """Record a request that was handled, and whose response had to wait for something; both times in seconds.
 
         Histogram.record() is inlined here too: a rebalance responds to hundreds of requests at once.
         """
@@ -103,7 +103,7 @@ class RequestMetrics:
         totals.buckets[DIRECT_BUCKETS[micros] if micros < DIRECT_VALUES else bucket_of(micros)] += 1
 
     def throttled(self, seconds: float) -> None:
-        """Its client is throttled for so long, because of this request."""
+        """Record for how long the client is throttled because of this request."""
         if self._throttle_time is None:
             self._throttle_time = Histogram()
         self._throttle_time.record(seconds)
@@ -119,7 +119,7 @@ class RequestMetrics:
     # -- read by the metrics page, in its own thread -----------------------------------------------------------------
 
     def versions(self) -> dict[int, int]:
-        """How many requests came in each version."""
+        """The number of requests of each version."""
         return {version: count for version, count in enumerate(self._versions) if count}
 
     def error_counts(self) -> dict[ErrorCode, int]:
@@ -129,11 +129,11 @@ class RequestMetrics:
         return self._request_bytes.distribution()
 
     def times(self) -> dict[str, Distribution]:
-        """For each of REQUEST_TIMES, how it is spread over all requests."""
+        """The distribution of each of REQUEST_TIMES over all requests."""
         waits = self._delayed or _Waits(Histogram(), Histogram(), Histogram())
         local, remote, total = (histogram.distribution() for histogram in waits)
         inline = self._inline_time.distribution()
-        total += inline  # which each request has; those that arrive while this is read are left out
+        total += inline  # for all requests; those that arrive during this are left out
         recorded = {LOCAL_TIME: local + inline, REMOTE_TIME: remote, TOTAL_TIME: total}
         if self._throttle_time is not None:
             recorded[THROTTLE_TIME] = self._throttle_time.distribution()
@@ -171,13 +171,13 @@ class RequestReading:
 
 
 class RequestMetricsByApi:
-    """The RequestMetrics of every API that has been asked for, by Kafka's names."""
+    """The RequestMetrics of all APIs that were requested so far, by Kafka's names."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, RequestMetrics] = {}
 
     def of(self, name: str) -> RequestMetrics:
-        """Created on first use; keep it where it is used often."""
+        """The metrics of one API, created on first use. Keep a reference where it is used often."""
         metrics = self._by_name.get(name)
         if metrics is None:
             assert name != FETCH, "record fetches as FetchConsumer or FetchFollower: Fetch is their sum"

@@ -1,4 +1,4 @@
-"""How the response of a message is encoded, and its error codes counted. Produce and Fetch have codecs of their own."""
+"""Encodes the responses of messages, and counts their error codes. Produce and Fetch have their own codecs."""
 
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -36,7 +36,7 @@ def _throttled(response: Message, throttle_time_ms: int) -> Message:
 
 
 def throttle_time_of(response: Response) -> int:
-    """What its handler has set, because of a quota that only the handler knows of."""
+    """The throttle time that the handler has set, because of a quota that only the handler knows of."""
     throttle_time_ms: int = getattr(response, _THROTTLE_TIME, 0)
     return throttle_time_ms
 

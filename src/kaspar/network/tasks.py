@@ -1,4 +1,4 @@
-"""Tasks of requests under way, which the broker waits for when it stops."""
+"""Tasks of requests under way, for which the broker waits when it stops."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,13 +12,13 @@ class RequestTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
-        """`work` handles its own exceptions."""
+        """Start a task for `work`, which handles its own exceptions."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Wait for the requests under way; those that are not done in time are cancelled."""
+        """Wait for the requests under way. Those that are not done in time are cancelled."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=LAST_S)
             for task in late:

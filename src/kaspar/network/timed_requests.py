@@ -1,7 +1,7 @@
 """Requests whose time counts against their client's quota (KIP-124).
 
-The time is what handling a request takes on the event loop. It is known when the request is handled, so it counts for
-the throttle time of the next one. This stands in front of the pipeline only while such a quota is set.
+The time is what handling a request takes on the event loop. It is known only after the request is handled, so it counts
+towards the throttle time of the next one. This is put in front of the pipeline only while such a quota is set.
 """
 
 from time import perf_counter
@@ -12,7 +12,7 @@ from kaspar.network.connection import Buffers, Connection, RequestHandler, Slot
 
 class CountTime(Protocol):
     def __call__(self, connection: Connection, started: float) -> None:
-        """Of the request that has passed the gate last: there its client is known, and whether it is exempt."""
+        """Count the time of the request that has last passed the gate, where its client and exemption are known."""
         ...
 
 

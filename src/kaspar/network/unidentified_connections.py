@@ -1,8 +1,8 @@
-"""Connections whose client has not authenticated yet or, where authentication is off, has not sent a request.
+"""Connections whose client has not authenticated yet or, without authentication, has not sent a request.
 
-Opening one costs a client nothing, so they are bounded in number and in time, over all listeners of a broker. At
-the limit the oldest is closed: a client takes milliseconds to authenticate, and a flood of connections must not
-keep it out.
+Opening one costs a client nothing, so their number and duration are limited, over all listeners of a broker. At the
+limit the oldest is closed: a client takes milliseconds to authenticate, and a flood of connections must not keep it
+out.
 """
 
 import time
@@ -22,7 +22,7 @@ class UnidentifiedConnections:
         self.max_connections = max_connections
         self.timeout_ms = timeout_ms
         self._since: dict[Unidentified, float] = {}
-        """Connections in the order in which they were opened. Some may be identified by now."""
+        """Connections and when they were opened, in this order. Some may be identified by now."""
 
     def opened(self, connection: Unidentified) -> Unidentified | None:
         """Add a connection. Returns the one to close to make room for it, if any."""

@@ -1,7 +1,7 @@
 """Schemas of records: Avro, JSON Schema and Protobuf. Parsing, canonical text, references, and compatibility; no I/O.
 
-A schema is a stranger's text: every parser here is bounded in time, depth and memory, and raises InvalidSchema with a
-sentence, whatever the text is. Nothing is ever fetched: what a schema refers to is given with it.
+Schemas are untrusted: every parser here is bounded in time, depth and memory, and raises InvalidSchema with a message
+for any text that it cannot accept. Nothing is ever fetched: the schemas that a schema refers to are given with it.
 """
 
 from kaspar.schemas.schema import (

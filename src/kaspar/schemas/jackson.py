@@ -1,4 +1,4 @@
-"""JSON as Jackson reads and writes it, as far as Avro and JSON Schema agree: bounds, and quoted strings.
+"""JSON as Jackson reads and writes it, where Avro and JSON Schema agree: limits, and quoted strings.
 
 All checks raise InvalidSchema.
 """
@@ -10,7 +10,7 @@ from kaspar.schemas.schema import InvalidSchema
 
 MAX_CHARACTERS: Final = 2_000_000
 MAX_DEPTH: Final = 200
-# Jackson's bound of StreamReadConstraints.
+# Jackson's limit in StreamReadConstraints.
 MAX_DIGITS: Final = 1_000
 
 _SPECIAL_CHARACTER: Final = re.compile(r'[\x00-\x1f"\\]')
@@ -45,5 +45,5 @@ def read_integer(digits: str) -> int:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Of NaN and Infinity, which Python's decoder accepts."""
+    """Refuse NaN and Infinity, which Python's decoder accepts."""
     raise InvalidSchema(f"The schema is not JSON: {name} is not a value")

@@ -1,9 +1,9 @@
 """Compatibility levels: which earlier versions of a subject a new schema is compared with, in which direction, and the
 messages that Confluent's registry returns when it is refused (SchemaValidatorBuilder, and the registry's last line).
 
-The comparison itself belongs to the format. Its messages have `%s` twice, as Java's formatter does: for the side of the
-reader and for the side of the writer. Which of them is `new` and which `old` depends on the direction, so it is filled
-in here. A percent sign that is part of a name or a path is written `%%`; `escaped` does that.
+The comparison itself belongs to the format. Its messages contain `%s` twice, as in Java's formatter: for the side of
+the reader and for the side of the writer. Which of them is `new` and which `old` depends on the direction, so they are
+filled in here. A percent sign in a name or a path is written `%%`, which `escaped` does.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from kaspar.schemas.schema import ParsedSchema, format_of
 
-# Longer schemas are cut in the message `{oldSchema: ...}`.
+# Longer schemas are truncated in the message `{oldSchema: ...}`.
 MAX_SCHEMA_IN_MESSAGE: Final = 10 * 1024
 DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
 
@@ -24,7 +24,7 @@ _PLACEHOLDER: Final = re.compile(r"%[s%]")
 
 class CompatibilityLevel(Enum):
     """Confluent's names. BACKWARD: the new schema reads old data; FORWARD: the old schema reads new data; FULL: both.
-    The transitive levels compare with all earlier versions, the others with the latest only."""
+    The transitive levels compare with all earlier versions, the others only with the latest."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -36,7 +36,7 @@ class CompatibilityLevel(Enum):
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """The level of a name in any case, as Confluent's `forName` has it; None if there is no such level."""
+        """The level with this name in any case, like Confluent's `forName`; None if there is none."""
         try:
             return cls(name.upper())
         except ValueError:
@@ -59,7 +59,7 @@ class CompatibilityLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EarlierVersion:
-    """A version that the subject already has; `version` is None if the message should not name one."""
+    """A version that the subject already has. `version` is None if messages should not contain it."""
 
     version: int | None
     schema: ParsedSchema
@@ -76,7 +76,7 @@ def check(
     """The messages that say why `new` is refused; none if it is compatible.
 
     `earlier` is newest first, and is only consumed as far as the level needs it, so it may parse lazily. The first
-    incompatible version ends the check. `validate_fields` and `field_errors` are the setting and the outcome of the
+    incompatible version ends the check. `validate_fields` and `field_errors` are the setting and the result of the
     registry's check of reserved fields, which is reported in the same list.
     """
     messages = [*field_errors, *_first_incompatible(level, new, earlier)]
@@ -86,7 +86,7 @@ def check(
 
 
 def escaped(text: str) -> str:
-    """Text of a schema as part of a message that still has its `%s`."""
+    """Text of a schema for a message in which `%s` is not filled in yet."""
     return text.replace("%", "%%")
 
 
@@ -112,7 +112,7 @@ def _compare(level: CompatibilityLevel, new: ParsedSchema, old: EarlierVersion) 
     if level.reads_old and (unreadable := incompatibilities(new, old.schema)):
         messages += _filled_in(unreadable, reader="new", writer="old")
         old_is_described = True
-    # Confluent's FULL describes the old schema only if the new one cannot read its data.
+    # Confluent's FULL only describes the old schema if the new one cannot read its data.
     return messages + _description(old) if old_is_described else messages
 
 

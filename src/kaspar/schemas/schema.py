@@ -1,4 +1,4 @@
-"""What the three formats have in common: a parsed schema, and what can be asked about it."""
+"""What the three formats have in common: the interface of a parsed schema."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ class SchemaType(Enum):
 
 
 class InvalidSchema(KasparError):
-    """The text is no schema of its format, or refers to something that was not given with it."""
+    """The text is not a valid schema of its format, or refers to something that was not given with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A schema that another one uses: `name` is how its text refers to it (a full name of Avro, a `$ref` of JSON
+    """A schema that another one uses. `name` is how its text refers to it (a full name of Avro, a `$ref` of JSON
     Schema, an import of Protobuf)."""
 
     name: str
@@ -54,33 +54,34 @@ class ParsedSchema(Protocol):
 
     @property
     def canonical(self) -> str:
-        """The text that is stored. Texts that differ in white space and the like have the same one, as Confluent's
-        `ParsedSchema.canonicalString` has it, and so get one id."""
+        """The text that is stored. Texts that differ only in white space and the like have the same one, like
+        Confluent's `ParsedSchema.canonicalString`, and so get one id."""
 
     @property
     def normalized(self) -> str:
-        """The canonical text after Confluent's `normalize`: what differs in the order of independent parts has the
-        same one."""
+        """The canonical text after Confluent's `normalize`: texts that differ only in the order of independent parts
+        have the same one."""
 
     @property
     def name(self) -> str | None:
-        """The full name of the record or message, or the title: what RecordNameStrategy makes a subject of."""
+        """The full name of the record or message, or the title: RecordNameStrategy uses it as the subject."""
 
     def formatted(self, form: str) -> str:
-        """In another form (the API's parameter `format`: for instance `resolved` of Avro and JSON, `serialized` and
-        `ignore_extensions` of Protobuf). An unknown or empty form gives the canonical text, as Confluent's does."""
+        """The text in another form (the API's parameter `format`: for instance `resolved` of Avro and JSON,
+        `serialized` and `ignore_extensions` of Protobuf). An unknown or empty form gives the canonical text, as in
+        Confluent's registry."""
 
 
 class Format(Protocol):
     """One of the three formats."""
 
     def parse(self, text: str, references: Mapping[str, str]) -> ParsedSchema:
-        """`references` has the texts of everything the schema refers to, directly or not, by the names that the texts
-        use; what others depend on comes first. Raises InvalidSchema."""
+        """Parse a schema. `references` has the texts of everything that it refers to, directly or not, by the names
+        used in the texts; dependencies come first. Raises InvalidSchema."""
 
     def incompatibilities(self, reader: ParsedSchema, writer: ParsedSchema) -> Sequence[str]:
-        """Why a program that knows `reader` cannot read all data written with `writer`, in Confluent's words; empty if
-        it can. Both are of this format."""
+        """Why a program with the schema `reader` cannot read all data written with `writer`, in Confluent's words;
+        empty if it can. Both are of this format."""
 
 
 _MODULES: Final = {
@@ -91,5 +92,5 @@ _MODULES: Final = {
 
 
 def format_of(schema_type: SchemaType) -> Format:
-    """The format's module, which is loaded at its first use: each brings a library of its own."""
+    """The format's module, which is loaded on first use, because each needs its own library."""
     return cast(Format, importlib.import_module(_MODULES[schema_type]))

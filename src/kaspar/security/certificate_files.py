@@ -1,6 +1,6 @@
 """A certificate authority and its certificates as files of one folder: `ca.key`, `ca.pem`, `NAME.pem`.
 
-Private keys are readable by their owner only, from their first byte on. What exists is kept.
+Private keys are readable only by their owner, from their creation on. Existing files are kept.
 """
 
 import os
@@ -15,7 +15,7 @@ from kaspar.security.certificates import CertificateAuthority
 
 
 def load_or_make_authority(folder: Path, say: Callable[[str], None] = lambda line: None) -> CertificateAuthority:
-    """Raises KasparError if there is one that cannot be used, OSError if the files cannot be written."""
+    """Raises KasparError if an existing authority cannot be used, OSError if the files cannot be written."""
     certificate, key = folder / "ca.pem", folder / "ca.key"
     if certificate.exists() and key.exists():
         try:
@@ -33,7 +33,7 @@ def load_or_make_authority(folder: Path, say: Callable[[str], None] = lambda lin
 def renew_if_due(
     file: Path, authority: CertificateAuthority, common_name: str, *, hosts: Sequence[str] = (), days: int
 ) -> None:
-    """Have a key and its certificate in this file that stays valid for so many days."""
+    """Issue a key and a certificate into this file, unless the one there stays valid for this number of days."""
     if file.exists() and _expires(file) > datetime.now(UTC) + timedelta(days=days):
         return
     replace(file, authority.issue(common_name, hosts=hosts).key_and_chain)
@@ -46,7 +46,7 @@ def write_new(file: Path, content: bytes, *, mode: int = 0o600, say: Callable[[s
 
 
 def replace(file: Path, content: bytes) -> None:
-    """In place of what was there, if anything, in one step. Readable by its owner only. Raises OSError."""
+    """Replace or create a file atomically. It is readable only by its owner. Raises OSError."""
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)
     write_new(new, content)

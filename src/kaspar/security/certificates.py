@@ -1,6 +1,6 @@
 """A certificate authority for tests and small clusters: its own certificate, and those of brokers and clients.
 
-Keys are on the P-256 curve: handshakes cost a fraction of what RSA costs.
+Keys are on the P-256 curve, whose handshakes cost a fraction of RSA's.
 """
 
 import datetime
@@ -22,7 +22,7 @@ _CLOCKS_MAY_DIFFER: Final = datetime.timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A key and its certificate, whose issuer is `ca`: all in PEM."""
+    """A key and its certificate, whose issuer is `ca`, all in PEM."""
 
     name: str
     certificate: bytes
@@ -31,11 +31,11 @@ class Issued:
 
     @property
     def key_and_chain(self) -> bytes:
-        """What `ssl.keystore.location` takes with ssl.keystore.type=PEM."""
+        """The content of a file for `ssl.keystore.location` with ssl.keystore.type=PEM."""
         return self.key + self.certificate
 
     def pkcs12(self, password: str) -> bytes:
-        """The same as a PKCS #12 store."""
+        """The key and the certificates as a PKCS #12 store."""
         own = x509.load_pem_x509_certificate(self.certificate)
         key = serialization.load_pem_private_key(self.key, None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -62,7 +62,7 @@ class CertificateAuthority:
 
     @classmethod
     def load(cls, certificate: bytes, key: bytes) -> "CertificateAuthority":
-        """From PEM. Raises ValueError."""
+        """Load an authority from PEM. Raises ValueError."""
         private = serialization.load_pem_private_key(key, None)
         if not isinstance(private, ec.EllipticCurvePrivateKey):
             raise ValueError("the key of the authority is not on an elliptic curve")
@@ -79,7 +79,7 @@ class CertificateAuthority:
     def issue(
         self, name: str, *, hosts: Sequence[str] = (), days: float = DAYS, subject: x509.Name | None = None
     ) -> Issued:
-        """A certificate for a broker under these host names and addresses, or for a client."""
+        """Issue a certificate for a broker with these host names and addresses, or for a client."""
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] + ([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])
         builder = (
@@ -97,7 +97,7 @@ class CertificateAuthority:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: float
 ) -> x509.CertificateBuilder:
-    """With negative `days` the certificate has expired."""
+    """The common part of all certificates. With negative `days` the certificate has already expired."""
     now = datetime.datetime.now(datetime.UTC)
     ends = now + datetime.timedelta(days=days)
     begins = min(now, ends - _CLOCKS_MAY_DIFFER) - _CLOCKS_MAY_DIFFER

@@ -1,7 +1,7 @@
-"""Cipher suites by their IANA names, as Java and so Kafka's settings write them, and by OpenSSL's.
+"""Cipher suites by their IANA names, as in Java and therefore in Kafka's settings, and by OpenSSL's names.
 
-OpenSSL chooses the suites of TLS 1.3 by a call that Python's ssl does not offer: all of them are on. So a list without
-any of them switches TLS 1.3 off, and a list with some of them is refused.
+OpenSSL selects the suites of TLS 1.3 by a call that Python's ssl does not offer, so all of them are enabled. A list
+without any of them disables TLS 1.3, and a list with some of them is refused.
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ _CIPHERS: Final = {
 
 
 class CipherChoice(NamedTuple):
-    """`openssl` is the list for TLS 1.2, empty if none of its suites is wanted."""
+    """`openssl` is the list for TLS 1.2, empty if it contains none of its suites."""
 
     openssl: str
     with_tls_1_3: bool
 
 
 def choose(names: Sequence[str]) -> CipherChoice | None:
-    """None for an empty list: what OpenSSL offers by default. Raises InvalidSetting."""
+    """The suites to use; None for an empty list, which means OpenSSL's defaults. Raises InvalidSetting."""
     wanted = [name for name in names if name]
     if not wanted:
         return None
@@ -62,5 +62,5 @@ _IANA_NAMES: Final = {
 
 
 def iana_name(openssl: str) -> str:
-    """The name that Java and so Kafka's metrics have; one that is not known here stays as it is."""
+    """The name as in Java and therefore in Kafka's metrics. An unknown name is returned unchanged."""
     return _IANA_NAMES.get(openssl, openssl)

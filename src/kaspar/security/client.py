@@ -1,4 +1,4 @@
-"""How a client protects its connections and logs in, from the properties that Java clients have: security.protocol,
+"""How a client protects its connections and authenticates, from the properties of Java clients: security.protocol,
 ssl.*, sasl.mechanism, sasl.jaas.config.
 """
 
@@ -28,32 +28,32 @@ _KERBEROS_EXAMPLE: Final = f"{MODULE} required useTicketCache=true;"
 
 @dataclass(frozen=True, slots=True)
 class KerberosClient:
-    """Who logs in by GSSAPI, and the service that brokers are."""
+    """The login for GSSAPI, and the service name of the brokers."""
 
     login: KerberosLogin
     service: str
 
 
 class HandshakeFailed(KasparError):
-    """TLS could not be agreed on: the certificate of one side is not accepted, or the other side does not speak TLS.
-    Not an OSError: to try again would not help.
+    """The TLS handshake failed: one side does not accept the other's certificate, or the other side does not use TLS.
+    Not an OSError, because retrying would not help.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
-    """`tls` is None for connections in the clear, `mechanism` is empty where the client does not log in."""
+    """`tls` is None for unencrypted connections, `mechanism` is empty if the client does not authenticate."""
 
     protocol: str
     tls: ssl.SSLContext | None = field(repr=False)
     mechanism: str = ""
     login: LoginModule | None = field(default=None, repr=False)
     token_file: Path | None = None
-    """Read for every log-in by OAUTHBEARER: whoever fetches tokens puts the current one there."""
+    """Read for every authentication by OAUTHBEARER, so that another program can renew the token in it."""
     kerberos: KerberosClient | None = None
 
     def wrap(self, plain: socket.socket, host: str) -> socket.socket:
-        """The socket as requests are sent over it, for blocking connections. Raises HandshakeFailed."""
+        """The socket for requests of a blocking connection. Raises HandshakeFailed."""
         if self.tls is None:
             return plain
         port = plain.getpeername()[1]
@@ -63,18 +63,18 @@ class ClientSecurity:
             raise handshake_failed(f"{host}:{port}", problem) from None
 
     def explain(self, problem: OSError, peer: str) -> OSError | HandshakeFailed:
-        """What a first exchange failed with. In TLS 1.3 the broker says what it thinks of the client's certificate when
-        the client takes the handshake for done.
+        """The error of a failed first exchange. In TLS 1.3 the broker rejects a client certificate only after the
+        handshake, as the client sees it.
         """
         return handshake_failed(peer, problem) if isinstance(problem, ssl.SSLError) else problem
 
     @property
     def log_in_blocks(self) -> bool:
-        """Whether the client's side of a log-in waits for other machines, too: the KDC."""
+        """Whether the client's side of authentication also waits for other machines: the KDC."""
         return self.kerberos is not None
 
     def new_login(self, host: str) -> SaslClient | None:
-        """The client's side of a log-in at the broker of this host; None if there is none to be made."""
+        """The client's side of authentication with the broker of this host; None if there is no authentication."""
         if not self.mechanism:
             return None
         if self.kerberos is not None:
@@ -101,7 +101,7 @@ class ClientSecurity:
 
 
 def client_security(properties: Mapping[str, str]) -> ClientSecurity | None:
-    """What the properties ask for; None for PLAINTEXT. Raises InvalidSetting with a sentence."""
+    """The security that the properties specify; None for PLAINTEXT. Raises InvalidSetting."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise InvalidSetting(
@@ -119,7 +119,7 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity | None:
 
 
 def login_module(mechanism: str, properties: Mapping[str, str]) -> LoginModule:
-    """Who logs in: what sasl.jaas.config says. Raises InvalidSetting."""
+    """The login module of sasl.jaas.config. Raises InvalidSetting."""
     if mechanism not in (PLAIN, OAUTHBEARER, GSSAPI, *HASHES):
         raise InvalidSetting(
             f"Invalid value {mechanism} for configuration sasl.mechanism: "

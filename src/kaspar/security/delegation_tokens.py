@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48): a name and a password that stand for the user who asked for them, for a limited time.
+"""Delegation tokens (KIP-48): a name and a password that stand for the user who requested them, for a limited time.
 
-The password of a token is a digest of its id under `delegation.token.secret.key`, so it is stored nowhere: every broker
-computes it.
+The password of a token is a digest of its id under `delegation.token.secret.key`. It is not stored, because every
+broker can compute it.
 """
 
 import base64
@@ -23,7 +23,7 @@ class DelegationToken:
     max_ms: int
 
     def belongs_to(self, principal: Owner) -> bool:
-        """Whether the principal may renew, expire and describe it: its owner and its renewers may."""
+        """Whether the principal may renew, expire and describe the token, as its owner and its renewers may."""
         return principal == self.owner or principal in self.renewers
 
     def has_expired(self, now_ms: int) -> bool:
@@ -35,5 +35,5 @@ def hmac_of(secret_key: str, token_id: str) -> bytes:
 
 
 def password_of(secret_key: str, token_id: str) -> str:
-    """What a client logs in with by SCRAM."""
+    """The password with which a client authenticates by SCRAM."""
     return base64.b64encode(hmac_of(secret_key, token_id)).decode()

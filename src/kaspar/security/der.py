@@ -1,16 +1,16 @@
-"""The little of DER, the encoding of certificates, that the libraries in use do not offer."""
+"""The few parts of DER, the encoding of certificates, that the libraries in use do not offer."""
 
 from kaspar.base.errors import InvalidSetting
 
 
 def content(encoded: bytes, position: int = 0) -> bytes:
-    """What is in the element at that position."""
+    """The content of the element at this position."""
     start, stop = _bounds(encoded, position)
     return encoded[start:stop]
 
 
 def end(encoded: bytes, position: int = 0) -> int:
-    """Where the element at that position ends."""
+    """The end of the element at this position."""
     return _bounds(encoded, position)[1]
 
 

@@ -1,11 +1,11 @@
-"""JAAS text as it stands in `sasl.jaas.config`: one login module, its control flag, and its options.
+"""JAAS text as in `sasl.jaas.config`: one login module, its control flag, and its options.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
 
-A JAAS file has such modules in sections with names: `Client { ...; };`.
+A JAAS file has named sections with such modules: `Client { ...; };`.
 
-The syntax is that of Kafka's JaasConfig. Errors repeat nothing of the text but well-known words: a password that is not
-quoted as it should be may stand where another word is expected.
+The syntax is that of Kafka's JaasConfig. Errors contain only well-known words of the text, because a password with
+wrong quotes may be parsed in place of another word.
 """
 
 import re
@@ -28,14 +28,14 @@ _CONTROL_FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """`options` hold secrets, so they are not shown."""
+    """`options` contain secrets, so they are not shown."""
 
     name: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The login module of a JAAS text. Raises InvalidSetting with a sentence."""
+    """The login module of a JAAS text. Raises InvalidSetting."""
     entries = parse_jaas_entries(text)
     if len(entries) != 1:
         raise InvalidSetting(f"JAAS config property contains {len(entries)} login modules, should be 1 module")
@@ -55,7 +55,7 @@ def parse_jaas_entries(text: str) -> list[LoginModule]:
 
 
 def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
-    """The login modules of each section. Raises InvalidSetting with a sentence."""
+    """The login modules of each section. Raises InvalidSetting."""
     tokens = _tokens(text)
     sections: dict[str, list[LoginModule]] = {}
     for kind, section in tokens:

@@ -20,7 +20,7 @@ _PRIVATE_KEY, _TRUSTED_CERTIFICATE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class PrivateKeyEntry:
-    """A PKCS #8 key, masked, and its certificates in DER, the key's own first."""
+    """A masked PKCS #8 key and its certificates in DER, the key's own first."""
 
     alias: str
     masked_key: bytes = field(repr=False)
@@ -34,7 +34,7 @@ class JavaKeyStore:
 
 
 def read_jks(data: bytes, password: str | None) -> JavaKeyStore:
-    """Without a password its digest is not checked, as Java allows for trust stores."""
+    """Read a store. Without a password its digest is not checked, as Java allows for trust stores."""
     if password is not None:
         wanted = hashlib.sha1(password.encode("utf-16-be") + _PEPPER + data[:-_DIGEST_BYTES]).digest()
         if wanted != data[-_DIGEST_BYTES:]:
@@ -46,7 +46,7 @@ def read_jks(data: bytes, password: str | None) -> JavaKeyStore:
 
 
 def unmask(masked_key: bytes, password: str) -> bytes:
-    """The PKCS #8 key in DER of a private-key entry."""
+    """The PKCS #8 key of a private-key entry, in DER."""
     wrapped = _octets_of_encrypted_key(masked_key)
     salt, body, check = wrapped[:_DIGEST_BYTES], wrapped[_DIGEST_BYTES:-_DIGEST_BYTES], wrapped[-_DIGEST_BYTES:]
     secret = password.encode("utf-16-be")
@@ -93,7 +93,7 @@ def _read(reader: _Reader) -> JavaKeyStore:
     keys, trusted = [], []
     for _ in range(reader.number(">I")):
         tag, alias = reader.number(">I"), reader.text()
-        reader.number(">Q")  # when it was created
+        reader.number(">Q")  # the creation time
         if tag == _PRIVATE_KEY:
             masked = reader.block(reader.number(">I"))
             chain = tuple(reader.certificate(version) for _ in range(reader.number(">I")))

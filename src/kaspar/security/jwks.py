@@ -1,6 +1,5 @@
-"""The keys that sign tokens, from `sasl.oauthbearer.jwks.endpoint.url`: a file, read again when it changes, or an
-address, fetched in a thread every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and soon after a token that names a key
-that is not there.
+"""The keys that sign tokens, from `sasl.oauthbearer.jwks.endpoint.url`. A file is read again when it changes. A URL is
+fetched in a thread every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and shortly after a token with an unknown key.
 """
 
 import threading
@@ -38,7 +37,7 @@ UNSECURED_HANDLER: Final = (
 
 
 class TokenValidator:
-    """Checks the tokens of one listener."""
+    """Validates the tokens of one listener."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         """Raises InvalidSetting."""
@@ -71,7 +70,7 @@ class TokenValidator:
 
 class KeySource:
     def __init__(self, url: str, *, refresh_s: float) -> None:
-        """Raises InvalidSetting if there are no keys now."""
+        """Raises InvalidSetting if the keys cannot be loaded now."""
         parts = urlsplit(url)
         self._file = Path(unquote(parts.path)) if parts.scheme == "file" else None
         if self._file is None and parts.scheme not in ("http", "https"):
@@ -94,7 +93,7 @@ class KeySource:
         return self._keys
 
     def look_again(self) -> None:
-        """Fetch the keys in a thread, unless that was done just now."""
+        """Fetch the keys in a thread, unless that was done just before."""
         if self._file is not None or (self._fetching is not None and self._fetching.is_alive()):
             return
         if time.monotonic() - self._read_at < FETCH_AT_MOST_EVERY_S:

@@ -1,7 +1,7 @@
 """JSON Web Tokens (RFC 7519) and the keys that sign them (RFC 7517), checked as far as OAUTHBEARER needs it.
 
-Only asymmetric signatures count: a token without one (`none`), or with a secret that both sides know (HS256), is
-refused whatever the keys are, and so is an algorithm that does not fit the key. Errors never repeat the token.
+Only asymmetric signatures are accepted. A token without one (`none`), or with a shared secret (HS256), is refused
+whatever the keys are, and so is an algorithm that does not fit the key. Errors never contain the token.
 """
 
 import base64
@@ -29,16 +29,16 @@ _MIN_RSA_BITS: Final = 2048
 
 
 class InvalidToken(KasparError):
-    """Its text is for the broker's log."""
+    """The text is for the broker's log."""
 
 
 class UnknownKey(InvalidToken):
-    """The token names a key that is not there: it may be new."""
+    """The token refers to an unknown key, which may be new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jwk:
-    """A public key, and the algorithms that it may be used with."""
+    """A public key, and the algorithms that may be used with it."""
 
     key_id: str | None
     algorithms: frozenset[str]
@@ -64,9 +64,7 @@ def _padding(algorithm: str) -> padding.AsymmetricPadding:
 
 
 def read_keys(text: bytes) -> list[Jwk]:
-    """The keys of a JWKS document that sign tokens. Those of kinds that are not known are left out. Raises InvalidToken
-    if it is no such document.
-    """
+    """The keys of a JWKS document that sign tokens, except those of unknown kinds. Raises InvalidToken."""
     try:
         entries = json.loads(text)["keys"]
         return [key for entry in entries if (key := _key(entry)) is not None]
@@ -98,7 +96,7 @@ def _key(entry: Mapping[str, Any]) -> Jwk | None:
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """What a token has to satisfy: `sasl.oauthbearer.*`. Scopes are not required: they are part of the result."""
+    """What a token has to satisfy: `sasl.oauthbearer.*`. Scopes are not required, but are part of the result."""
 
     scope_claim: str = "scope"
     subject_claim: str = "sub"
@@ -115,12 +113,12 @@ class ValidToken:
 
 
 def validate(token: str, keys: Sequence[Jwk], rules: TokenRules, now_ms: int) -> ValidToken:
-    """Raises InvalidToken, or UnknownKey."""
+    """Check a token and its signature. Raises InvalidToken, or UnknownKey."""
     header, claims, signature, signed = _parts(token)
     algorithm = header.get("alg")
     if not isinstance(algorithm, str):
         raise InvalidToken("the token does not say how it is signed")
-    if "crit" in header:  # RFC 7515, 4.1.11: extensions that must be understood, and none is
+    if "crit" in header:  # RFC 7515, 4.1.11: extensions that must be understood; none is
         raise InvalidToken("the token has a critical extension")
     candidates = [key for key in keys if "kid" not in header or key.key_id == header["kid"]]
     if not candidates:
@@ -131,7 +129,7 @@ def validate(token: str, keys: Sequence[Jwk], rules: TokenRules, now_ms: int) ->
 
 
 def read_unsecured(token: str, rules: TokenRules, now_ms: int) -> ValidToken:
-    """A token without a signature, which anybody can make: for development. Raises InvalidToken."""
+    """Check a token without a signature, which anyone can create: for development. Raises InvalidToken."""
     header, claims, signature, _ = _parts(token)
     if header.get("alg") != "none" or signature:
         raise InvalidToken("a token without a signature was expected")
@@ -156,7 +154,7 @@ def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> V
     principal = claims.get(rules.subject_claim)
     if not isinstance(principal, str) or not principal.strip():
         raise InvalidToken(f"the token has no {rules.subject_claim}")
-    if any("\ud800" <= character <= "\udfff" for character in principal):  # half of a pair: no text has it
+    if any("\ud800" <= character <= "\udfff" for character in principal):  # half of a pair, which is not valid text
         raise InvalidToken(f"{rules.subject_claim} of the token is not text")
     scopes = claims.get(rules.scope_claim)
     listed = scopes.split() if isinstance(scopes, str) else _texts(claims, rules.scope_claim)
@@ -174,7 +172,7 @@ def _texts(claims: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
-    """Header, claims, signature, and what is signed."""
+    """The header, the claims, the signature, and the signed text."""
     if len(token) > MAX_TOKEN_BYTES:
         raise InvalidToken("the token is too long")
     try:
@@ -192,7 +190,7 @@ def _json(text: bytes) -> Any:
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A name that comes twice may have another value for whoever else reads the token."""
+    """Refuse duplicate names: another reader of the token may use the other value."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise ValueError("a name is repeated")

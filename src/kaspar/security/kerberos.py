@@ -1,12 +1,12 @@
-"""GSSAPI (RFC 4752) with Kerberos 5, as Kafka has it. Both sides.
+"""GSSAPI (RFC 4752) with Kerberos 5, as in Kafka. Both sides.
 
-Tokens establish a security context; then the broker offers security layers, and the client chooses among them. Kafka
-has none: the broker offers "no layer" alone, and TLS is what encrypts. The authorization id that a client sends is
-ignored, as in Kafka's SaslServerCallbackHandler: who authenticated is who it is. Clients in Python send the name of the
-broker there.
+Tokens establish a security context; then the broker offers security layers, and the client chooses one. Kafka has none:
+the broker only offers "no layer", and encryption is left to TLS. The authorization id that a client sends is ignored,
+as in Kafka's SaslServerCallbackHandler: the authenticated name is used. Python clients send the broker's name as the
+authorization id.
 
-All of this blocks: the broker's side reads the keytab and writes the replay cache, the client's side asks the KDC. It
-is called in threads. The package `gssapi` is an extra of Kaspar, and this module cannot be imported without it.
+All of this blocks: the broker's side reads the keytab and writes the replay cache, the client's side contacts the KDC.
+So it is called in threads. The package `gssapi` is an extra of Kaspar, and this module cannot be imported without it.
 """
 
 import hashlib
@@ -29,10 +29,10 @@ except ImportError as _missing:
     ) from None
 
 MAX_ROUNDS: Final = 10
-"""Kerberos needs three or four messages of a client. Who sends more goes round in circles."""
+"""Kerberos needs three or four messages of a client. More mean that the exchange makes no progress."""
 _NO_LAYER: Final = 1
 _OFFER: Final = bytes([_NO_LAYER, 0, 0, 0])
-"""The layers in the first byte, then the largest message under a layer: none."""
+"""The layers in the first byte, then the maximum message size with a layer: none."""
 _MAX_SENTENCE: Final = 500
 _KERBEROS: Final = gssapi.MechType.kerberos
 
@@ -47,10 +47,10 @@ class _Stage(Enum):
 
 
 class Acceptor:
-    """A broker's key, and the rules by which principals get their names."""
+    """A broker's key, and the rules that map principals to names."""
 
     def __init__(self, login: KerberosLogin, rules: Sequence[str]) -> None:
-        """Raises InvalidSetting: a key that is not there keeps the broker from starting."""
+        """Raises InvalidSetting if the key is missing, so that the broker does not start."""
         if login.keytab is None:
             raise InvalidSetting("a broker needs useKeyTab=true with keyTab and principal in its Krb5LoginModule")
         store = {"keytab": login.keytab} if login.keytab else None
@@ -64,15 +64,13 @@ class Acceptor:
         self._names = ShortNames(rules, default_realm)
 
     def new_server(self) -> "GssapiServer":
-        # The keytab is opened for each exchange, so keys may be added while the broker runs.
+        # The keytab is opened for each exchange, so that keys can be added while the broker runs.
         return GssapiServer(self._credentials, self._names)
 
 
 class GssapiServer:
     is_token = False
-    expires_ms: int | None = (
-        None  # Kafka knows no lifetime of the ticket: connections.max.reauth.ms alone limits sessions
-    )
+    expires_ms: int | None = None  # in Kafka too, only connections.max.reauth.ms limits sessions, not the ticket
     blocks = True
 
     def __init__(self, credentials: gssapi.Credentials, names: ShortNames) -> None:
@@ -126,7 +124,7 @@ class GssapiServer:
 
 class GssapiClient:
     def __init__(self, login: KerberosLogin, service: str, host: str) -> None:
-        """`host` is the broker's, as the client calls it: the ticket is one for service/host."""
+        """`host` is the broker's as the client addresses it: the ticket is for service/host."""
         self.is_complete = False
         self._login = login
         self._broker = f"{service}@{host}"
@@ -170,7 +168,7 @@ class GssapiClient:
 
 
 def _initiator(login: KerberosLogin) -> gssapi.Credentials:
-    """The tickets of a client: as Java has it, those of the ticket cache if there are any, otherwise the keytab's."""
+    """The tickets of a client: as in Java, those of the ticket cache if there are any, otherwise the keytab's."""
     name = _principal(login.principal) if login.principal else None
     if login.ticket_cache is not None:
         store = {"ccache": login.ticket_cache} if login.ticket_cache else None
@@ -179,7 +177,7 @@ def _initiator(login: KerberosLogin) -> gssapi.Credentials:
         except gssapi.exceptions.GSSError:
             if login.keytab is None:
                 raise
-    # Kerberos fetches a ticket by the key when there is none in the cache, and again in the middle of its life.
+    # Kerberos fetches a ticket with the key if there is none in the cache, and again in the middle of its lifetime.
     shared = hashlib.sha256(f"{login.principal}\0{login.keytab}".encode()).hexdigest()[:32]
     store = {"ccache": f"MEMORY:kaspar-{shared}", **({"client_keytab": login.keytab} if login.keytab else {})}
     return gssapi.Credentials(name=name, usage="initiate", mechs=[_KERBEROS], store=store)
@@ -190,14 +188,14 @@ def _principal(name: str) -> gssapi.Name:
 
 
 def _context(context: gssapi.SecurityContext) -> gssapi.SecurityContext:
-    """One that raises what fails at once: tokens which describe an error are not sent."""
+    """Make the context raise failures immediately: tokens that describe an error are not sent."""
     context.__DEFER_STEP_ERRORS__ = False
     return context
 
 
 def _sentence(problem: gssapi.exceptions.GSSError) -> str:
-    """What Kerberos says, or else GSSAPI, for the log. It has names of principals and files in it, never a key. A name
-    may be one that a client made up, of any length and any characters.
+    """Kerberos's message, or else GSSAPI's, for the log. It can contain names of principals and files, but never a key.
+    A name may come from an untrusted client, and have any length and any characters.
     """
     texts = problem.get_all_statuses(problem.min_code, False) if problem.min_code else []
     texts = [text for text in texts if text and text != "Success"]

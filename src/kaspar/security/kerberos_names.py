@@ -1,12 +1,12 @@
-"""The short name of a Kerberos principal by `sasl.kerberos.principal.to.local.rules`, as Kafka's KerberosShortNamer and
-KerberosRule have it. The first rule that applies decides:
+"""The short name of a Kerberos principal by `sasl.kerberos.principal.to.local.rules`, as in Kafka's KerberosShortNamer
+and KerberosRule. The first rule that applies decides:
 
     DEFAULT                                          the first component, in the default realm
     RULE:[n:string](regexp)s/pattern/replacement/g   for names of n components; string has the realm as $0, then $1, $2
     RULE:[...]/L or /U                               the same, in lower or upper case
 
-What can never work in a rule (a component that is not there, a group that the pattern does not have) is refused here,
-when the broker starts; in Kafka it fails the log-ins to which the rule applies. An empty short name is none.
+A rule that can never work (because of a missing component, or a group that the pattern does not have) is refused here,
+when the broker starts; in Kafka it fails the authentications to which the rule applies. An empty short name is invalid.
 """
 
 import re
@@ -28,7 +28,7 @@ _REFERENCE: Final = re.compile(r"\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})
 
 
 class NoShortName(KasparError):
-    """No rule applies to a principal, or what a rule makes of it is no short name."""
+    """No rule applies to a principal, or the result is not a short name."""
 
 
 class KerberosName(NamedTuple):
@@ -40,7 +40,7 @@ class KerberosName(NamedTuple):
 
 
 def parse_name(principal: str) -> KerberosName:
-    """Raises NoShortName if it is no name of one or two components with a realm."""
+    """Raises NoShortName unless the name has one or two components and a realm."""
     match = _NAME.fullmatch(principal)
     if match is None:
         raise NoShortName(f"Malformed Kerberos name: {principal}")
@@ -49,7 +49,7 @@ def parse_name(principal: str) -> KerberosName:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`text` is what stands in the settings: DEFAULT, or the rule whose parts the others are."""
+    """`text` is the rule as in the settings: DEFAULT, or the rule whose parts are the other attributes."""
 
     text: str
     components: int = 0
@@ -81,7 +81,7 @@ class _Rule:
         return self.pattern.sub(self._replaced, base, count=0 if self.repeat else 1)
 
     def _replaced(self, match: re.Match[str]) -> str:
-        """As Java's Matcher.appendReplacement: $1 and ${name} are groups, a backslash escapes."""
+        """As in Java's Matcher.appendReplacement, $1 and ${name} are groups, and a backslash escapes."""
 
         def one(reference: re.Match[str]) -> str:
             escaped, digits, name, _ = reference.groups()
@@ -104,7 +104,7 @@ class ShortNames:
         self._default_realm = default_realm
 
     def name_of(self, principal: str) -> str:
-        """Raises NoShortName."""
+        """The short name of the principal. Raises NoShortName."""
         service, host, realm = parse_name(principal)
         parameters = (realm, service) if host is None else (realm, service, host)
         for rule in self._rules:
@@ -141,7 +141,7 @@ def _compiled(rule: str, java: str | None) -> re.Pattern[str] | None:
     if java is None:
         return None
     try:
-        # Named groups are the only syntax of Java's patterns that rules use and Python writes otherwise.
+        # Of Java's syntax that is used in rules, only named groups differ in Python.
         return re.compile(re.sub(r"\(\?<([A-Za-z])", r"(?P<\1", java))
     except re.error as problem:
         raise InvalidSetting(f"{SETTING} has an invalid pattern ({problem}): {rule}") from None
@@ -163,7 +163,7 @@ def _check_replacement(rule: _Rule) -> None:
 
 
 def _group_digits(digits: str, groups: int) -> int:
-    """How many of the digits name a group. The first always counts, others while there is such a group; 0 if none."""
+    """How many of the digits name a group: the first, and others while there is such a group; 0 if there is none."""
     if int(digits[0]) > groups:
         return 0
     used = 1

@@ -1,8 +1,8 @@
-"""Private keys, certificate chains and trusted certificates from what `ssl.*` settings name: PEM as text or in files,
-PKCS #12 files, and Java key stores.
+"""Private keys, certificate chains and trusted certificates from `ssl.*` settings: PEM as text or in files, PKCS #12
+files, and Java key stores.
 
-As in Java, a store of type JKS may be a PKCS #12 file and the other way round: the first bytes decide. What is read
-stays in memory. Errors name the setting or the file, never its content.
+As in Java, a store of type JKS may be a PKCS #12 file and vice versa: the first bytes decide. What is read stays in
+memory. Errors contain the setting or the file, never its content.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class KeyPair:
 
 
 def load_key_store(settings: Mapping[str, str]) -> KeyPair | None:
-    """What `ssl.keystore.*` names; None if it names nothing. Raises InvalidSetting."""
+    """The key and certificates of `ssl.keystore.*`; None if there is no such setting. Raises InvalidSetting."""
     kind = _kind(settings, "ssl.keystore.type")
     password, key_password = settings.get("ssl.keystore.password"), settings.get("ssl.key.password")
     key, chain = settings.get("ssl.keystore.key"), settings.get("ssl.keystore.certificate.chain")
@@ -59,7 +59,7 @@ def load_key_store(settings: Mapping[str, str]) -> KeyPair | None:
 
 
 def load_trust_store(settings: Mapping[str, str]) -> tuple[bytes, ...] | None:
-    """The certificates, in DER, that `ssl.truststore.*` names; None if it names nothing."""
+    """The certificates of `ssl.truststore.*` in DER; None if there is no such setting."""
     kind = _kind(settings, "ssl.truststore.type")
     password, location = settings.get("ssl.truststore.password"), settings.get("ssl.truststore.location")
     certificates = settings.get("ssl.truststore.certificates")
@@ -81,7 +81,7 @@ def load_trust_store(settings: Mapping[str, str]) -> tuple[bytes, ...] | None:
 
 
 def store_files(settings: Mapping[str, str]) -> list[Path]:
-    """The files whose change changes what is loaded."""
+    """The files to watch, because their content determines what is loaded."""
     names = ("ssl.keystore.location", "ssl.truststore.location")
     return [Path(settings[name]) for name in names if settings.get(name)]
 
@@ -119,7 +119,7 @@ def _pem_pair(where: str, key: bytes, chain: bytes, password: str | None) -> Key
 
 
 def _first_key(text: bytes) -> int:
-    """Where the first private key of a PEM text begins, or its length."""
+    """The position of the first private key in a PEM text, or the length of the text."""
     position = 0
     while (start := text.find(b"-----BEGIN ", position)) >= 0:
         line_end = text.find(b"-----", start + len(b"-----BEGIN "))
@@ -184,7 +184,7 @@ def _pkcs12(data: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificate
 
 
 def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
-    """From the key's own certificate to the last issuer that is there: a file has them in any order."""
+    """The chain from the key's own certificate to the last issuer in the file, which may have any order."""
     chain = [own]
     while True:
         last = chain[-1]

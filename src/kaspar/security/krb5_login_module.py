@@ -1,4 +1,4 @@
-"""The options of Java's Krb5LoginModule in `sasl.jaas.config`: whose keys or tickets are used, and for which service.
+"""The options of Java's Krb5LoginModule in `sasl.jaas.config`: which keys or tickets are used, and for which service.
 
 com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="/etc/kafka/kafka.keytab"
     principal="kafka/kafka1.example.com@EXAMPLE.COM";
@@ -17,8 +17,8 @@ _SERVICE_NAME: Final = "sasl.kerberos.service.name"
 
 @dataclass(frozen=True, slots=True)
 class KerberosLogin:
-    """`keytab` and `ticket_cache` are written as Kerberos writes them (`FILE:/path`), empty for its own defaults, and
-    None where they are not to be used. `principal` may be empty with a ticket cache alone.
+    """`keytab` and `ticket_cache` have Kerberos's syntax (`FILE:/path`). They are empty for Kerberos's defaults, and
+    None if they are not used. `principal` may be empty if there is only a ticket cache.
     """
 
     principal: str
@@ -45,7 +45,7 @@ def kerberos_login(module: LoginModule) -> KerberosLogin:
 
 
 def service_name(properties: Mapping[str, str], module: LoginModule) -> str:
-    """The first component of the brokers' principals, by which clients ask for tickets. Raises InvalidSetting."""
+    """The first component of the brokers' principals, for which clients request tickets. Raises InvalidSetting."""
     given = properties.get(_SERVICE_NAME, "").strip()
     of_module = module.options.get("serviceName", "")
     if given and of_module and given != of_module:
@@ -60,7 +60,7 @@ def _is_on(options: Mapping[str, str], name: str) -> bool:
 
 
 def _file(options: Mapping[str, str], name: str) -> str:
-    """Java takes a path, also as `file:/path`; Kerberos has its own kinds of places, of which `FILE:` is a path."""
+    """The option in Kerberos's syntax, in which a path is `FILE:/path`. Java also accepts `/path` and `file:/path`."""
     text = options.get(name, "")
     if text[:5].lower() == "file:":
         text = text[5:]

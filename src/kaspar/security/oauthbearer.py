@@ -1,7 +1,7 @@
-"""OAUTHBEARER (RFC 7628, KIP-255): a client logs in with a bearer token. Both sides.
+"""OAUTHBEARER (RFC 7628, KIP-255): a client authenticates with a bearer token. Both sides.
 
-A token that is not accepted gets a JSON object as response, which the client acknowledges with one byte; then the
-exchange fails with that object as its message, as in Kafka's OAuthBearerSaslServer.
+The response to a rejected token is a JSON object, which the client acknowledges with one byte. Then the exchange fails
+with that object as its message, as in Kafka's OAuthBearerSaslServer.
 """
 
 import base64
@@ -84,7 +84,7 @@ class OAuthBearerClient:
 
     def evaluate(self, challenge: bytes) -> bytes | None:
         if challenge:
-            return _SEPARATOR.encode()  # the broker then says what is wrong
+            return _SEPARATOR.encode()  # then the broker reports the error
         self.is_complete = True
         return None
 

@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): user and password in clear, to be used over TLS. Both sides."""
+"""PLAIN (RFC 4616): user and password as plain text, for use over TLS. Both sides."""
 
 import hmac
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ _USER_PREFIX = "user_"
 
 
 def users_of(login: LoginModule) -> dict[str, str]:
-    """The users of a broker's PlainLoginModule: each `user_NAME` option is a password."""
+    """The users of a broker's PlainLoginModule and their passwords, from the `user_NAME` options."""
     return {
         name.removeprefix(_USER_PREFIX): password
         for name, password in login.options.items()
@@ -22,7 +22,7 @@ def checker_of(users: Mapping[str, str]) -> Callable[[str, str], bool]:
     def check(username: str, password: str) -> bool:
         wanted = users.get(username)
         given = password.encode()
-        # An unknown user costs what a known one costs.
+        # An unknown user takes as long as a known one.
         return hmac.compare_digest(given, (wanted if wanted is not None else password + "-").encode())
 
     return check

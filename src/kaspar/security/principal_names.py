@@ -1,7 +1,7 @@
-"""The name of a principal from its certificate: the subject as Java writes it, then `ssl.principal.mapping.rules`.
+"""The name of a principal from its certificate: the subject in Java's form, then `ssl.principal.mapping.rules`.
 
-A subject is written by RFC 2253, most specific part first; attributes that RFC 2253 does not name are written as their
-number and the hexadecimal DER of their value, as X500Principal.getName does.
+A subject is written as in RFC 2253, the most specific part first. Attributes that RFC 2253 does not name are written as
+their OID and the hexadecimal DER of their value, as in X500Principal.getName.
 """
 
 import re
@@ -31,12 +31,12 @@ _RULES: Final = re.compile(rf"\s*({_RULE})\s*(?:,\s*|$)")
 
 
 class NoMatchingRule(KasparError):
-    """No rule applies to a certificate's subject: its connection is closed."""
+    """No rule applies to a certificate's subject. The connection is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`pattern` None stands for DEFAULT."""
+    """A rule; DEFAULT if `pattern` is None."""
 
     pattern: re.Pattern[str] | None = None
     replacement: str = ""
@@ -51,7 +51,7 @@ class _Rule:
         return mapped.lower() if self.case == "L" else mapped.upper() if self.case == "U" else mapped
 
     def _replaced(self, match: re.Match[str]) -> str:
-        """$1 stands for the first group. A number without a group is text, as in Kafka."""
+        """Expand the replacement, in which $1 is the first group. A number without a group is literal, as in Kafka."""
         groups = match.re.groups
 
         def one(reference: re.Match[str]) -> str:
@@ -97,12 +97,12 @@ def _parse(text: str) -> Sequence[_Rule]:
 
 
 def _python_pattern(java: str) -> str:
-    """Named groups are the only syntax of Java's patterns that rules use and Python writes otherwise."""
+    """Convert Java's syntax. Of what is used in rules, only named groups differ in Python."""
     return re.sub(r"\(\?<([A-Za-z])", r"(?P<\1", java)
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate in DER."""
+    """The subject of a certificate, which is given in DER."""
     return name_text(x509.load_der_x509_certificate(certificate).subject)
 
 
@@ -118,7 +118,7 @@ def _attribute_text(attribute: x509.NameAttribute[str | bytes]) -> str:
 
 
 def _value_der(attribute: x509.NameAttribute[str | bytes]) -> bytes:
-    """A name is a SEQUENCE of SETs of SEQUENCEs { type, value }."""
+    """The value of an attribute in DER. A name is a SEQUENCE of SETs of SEQUENCEs { type, value }."""
     type_and_value = der.content(der.content(der.content(x509.Name([attribute]).public_bytes())))
     return type_and_value[der.end(type_and_value) :]
 

@@ -1,7 +1,7 @@
-"""What SASL mechanisms are to those that run an exchange, on both sides, and how an exchange fails.
+"""The interface of SASL mechanisms on both sides, and how an exchange fails.
 
-Two kinds of failure, as in Kafka: `AuthenticationRefused` has a message for the client, `InvalidCredentials` has none,
-because its reason could tell an attacker which users exist.
+There are two kinds of failure, as in Kafka: `AuthenticationRefused` has a message for the client, `InvalidCredentials`
+has none, because its reason could reveal to an attacker which users exist.
 """
 
 from typing import Final, Protocol
@@ -14,11 +14,11 @@ GSSAPI: Final = "GSSAPI"
 
 
 class InvalidCredentials(KasparError):
-    """Its text is for the log of this side."""
+    """The text is for the log of this side."""
 
 
 class AuthenticationRefused(KasparError):
-    """Its text is for the other side."""
+    """The text is for the other side."""
 
 
 class SaslServer(Protocol):
@@ -26,7 +26,7 @@ class SaslServer(Protocol):
 
     is_complete: bool
     authorization_id: str
-    """Who has authenticated, once the exchange is complete."""
+    """The authenticated name, once the exchange is complete."""
     is_token: bool
     """Whether a delegation token was used."""
     expires_ms: int | None
@@ -47,9 +47,9 @@ class SaslClient(Protocol):
     is_complete: bool
 
     def first(self) -> bytes:
-        """Raises InvalidCredentials."""
+        """The first message. Raises InvalidCredentials."""
         ...
 
     def evaluate(self, challenge: bytes) -> bytes | None:
-        """The next message; None when there is nothing more to say. Raises InvalidCredentials."""
+        """The next message; None if there is none. Raises InvalidCredentials."""
         ...

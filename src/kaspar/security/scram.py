@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802) as Kafka has it: credentials, the formulas, the messages, and both sides of an exchange.
+"""SCRAM (RFC 5802) as in Kafka: credentials, the formulas, the messages, and both sides of an exchange.
 
 Only the gs2 header "n" is supported (no channel binding), passwords are the bytes of their UTF-8 (no SASLprep), and the
 first message of a client may have the extension `tokenauth=true`: then its user name is the id of a delegation token.
@@ -26,7 +26,7 @@ MAX_ITERATIONS: Final = 16384
 
 MAX_MESSAGE_BYTES: Final = 8192
 
-# With possessive quantifiers: those who send such messages are not known yet, and must not make a match backtrack.
+# Possessive quantifiers, because senders are not authenticated yet and must not be able to cause backtracking.
 _NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)++"
 _PRINTABLE = r"[\x21-\x2b\x2d-\x7e]++"
 _VALUE = r"[\x01-\x2b\x2d-\x7f]++"
@@ -47,7 +47,7 @@ _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE})|v=(?P<signature>{_BASE64}
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a broker keeps of a password. It suffices to check one, and not to log in."""
+    """What a broker stores of a password. This is enough to check a password, but not to authenticate."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -57,7 +57,7 @@ class ScramCredential:
 
 @dataclass(frozen=True, slots=True)
 class ScramIdentity:
-    """Whose credential a user name or token id stands for, and when a token expires."""
+    """The credential and the principal of a user name or token id, and when a token expires."""
 
     credential: ScramCredential
     authorization_id: str
@@ -130,7 +130,7 @@ class ScramServer:
         if not hmac.compare_digest(match["nonce"], self._nonce):
             raise InvalidCredentials("the nonce does not match this exchange")
         if base64.b64decode(match["binding"]) != self._gs2.encode():
-            # RFC 5802, 5.1: somebody in between has changed what the client said of channel binding.
+            # RFC 5802, 5.1: a man in the middle has changed the client's channel binding.
             raise InvalidCredentials("the channel binding is not the one that the exchange began with")
         message = f"{self._first_bare},{self._first_reply},{match['bare']}".encode()
         signature = _hmac(self.mechanism, credential.stored_key, message)
@@ -145,7 +145,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """The client's side. It also checks that the server knows the credential."""
+    """The client's side. It also checks that the server has the credential."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """TLS contexts from `ssl.*` settings, for both sides.
 
-Private keys reach OpenSSL through a file in memory that nobody else can open, never through one on disk. Protocols
-before TLS 1.2, compression and renegotiation are off.
+Private keys are passed to OpenSSL in an in-memory file that no other process can open, never in one on disk. Protocols
+before TLS 1.2, compression and renegotiation are disabled.
 """
 
 import os
@@ -23,8 +23,8 @@ DEFAULT_PROTOCOLS: Final = "TLSv1.2,TLSv1.3"
 
 
 class _Alerting(ssl.SSLObject):
-    """Keeps the alert by which OpenSSL tells the peer why a handshake has failed: event loops drop it, and the peer
-    would only see that the connection was closed.
+    """Keeps the alert with which OpenSSL tells the peer why a handshake has failed. Event loops drop it, and the peer
+    would only see a closed connection.
     """
 
     _outgoing: ssl.MemoryBIO
@@ -46,7 +46,7 @@ class _Alerting(ssl.SSLObject):
 
 
 def alert_of(problem: BaseException) -> bytes:
-    """What is to be sent to the peer of a failed handshake, before the connection is closed."""
+    """The alert to send to the peer of a failed handshake, before the connection is closed."""
     alert: bytes = getattr(problem, "alert", b"")
     return alert
 
@@ -70,7 +70,7 @@ def server_context(settings: Mapping[str, str], client_auth: str) -> ssl.SSLCont
 
 
 def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
-    """Without a trust store the system's certificates are trusted. Raises InvalidSetting."""
+    """The context of a client. Without a trust store the system's certificates are trusted. Raises InvalidSetting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _apply_protocols(context, settings)
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
@@ -87,7 +87,7 @@ def client_context(settings: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def failure_sentence(problem: BaseException) -> str:
-    """Why a handshake failed, in a few words for people."""
+    """Why a handshake failed, in a few words for users."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"the peer's certificate was rejected: {problem.verify_message}"
     if isinstance(problem, ssl.SSLError):
@@ -144,7 +144,7 @@ def _load_trusted(context: ssl.SSLContext, settings: Mapping[str, str], purpose:
         context.load_verify_locations(cadata=b"".join(trusted))
     except ssl.SSLError:
         raise InvalidSetting("the certificates of the trust store cannot be read") from None
-    # As in Java, whatever is in the trust store is trusted, an intermediate or a peer's own certificate too.
+    # As in Java, everything in the trust store is trusted, including an intermediate or a peer's own certificate.
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
 
 

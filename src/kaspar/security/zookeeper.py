@@ -1,7 +1,7 @@
 """How connections to ZooKeeper are protected, from the `zookeeper.ssl.*` settings of Kafka 3.9 and a login module.
 
-Kafka takes the login from the JAAS file of its JVM, which `KAFKA_OPTS` names. There is no JVM here, so the same words
-in that variable are read, and `kaspar.zookeeper.sasl.jaas.config` takes the module without a file.
+Kafka reads the login from the JAAS file of its JVM, which is given in `KAFKA_OPTS`. There is no JVM here, so the same
+options in that variable are parsed, and `kaspar.zookeeper.sasl.jaas.config` is an alternative without a file.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ _SSL_NAME: Final = re.compile(r"(?<![\w./-])ssl\.")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user of ZooKeeper, who logs in by DIGEST-MD5. `source` says where an operator finds it."""
+    """A user of ZooKeeper, authenticated by DIGEST-MD5. `source` says where an operator finds the setting."""
 
     username: str
     password: str = field(repr=False)
@@ -42,8 +42,8 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSecurity:
-    """`new_context` reads the stores again for every connection, so that they can be renewed. `sets_acls`: nodes belong
-    to the identity of the session that creates them."""
+    """`new_context` reads the stores again for every connection, so that they can be renewed. With `sets_acls`, nodes
+    belong to the identity of the session that creates them."""
 
     new_context: Callable[[], ssl.SSLContext] | None = None
     login: Login | None = None
@@ -54,7 +54,7 @@ IN_THE_CLEAR: Final = ZooKeeperSecurity()
 
 
 def zookeeper_security(config: ZooKeeperSettings, environment: Mapping[str, str]) -> ZooKeeperSecurity:
-    """Raises KasparError with a sentence if something of it cannot be used."""
+    """Raises KasparError with a sentence if a part of the configuration cannot be used."""
     properties = _jvm_properties(environment)
     uses_tls = config.zookeeper_ssl_client_enable
     if not uses_tls:
@@ -73,12 +73,12 @@ def zookeeper_security(config: ZooKeeperSettings, environment: Mapping[str, str]
             raise InvalidSetting(_with_our_names(str(problem))) from None
 
     if uses_tls:
-        new_context()  # whatever is wrong with it is reported now
+        new_context()  # to report problems now
     return ZooKeeperSecurity(new_context if uses_tls else None, login, config.zookeeper_set_acl)
 
 
 def _ssl_settings(config: ZooKeeperSettings) -> dict[str, str]:
-    """As `ssl.*` settings. ZooKeeper has one password for a key store and the key in it."""
+    """The equivalent `ssl.*` settings. ZooKeeper has one password for a key store and the key in it."""
     password, location = config.zookeeper_ssl_keystore_password, config.zookeeper_ssl_keystore_location
     trusted = config.zookeeper_ssl_truststore_location
     protocols = ",".join(config.zookeeper_ssl_enabled_protocols) or config.zookeeper_ssl_protocol or DEFAULT_PROTOCOLS
@@ -98,7 +98,7 @@ def _ssl_settings(config: ZooKeeperSettings) -> dict[str, str]:
 
 
 def _type_of(location: str | None) -> str:
-    """By the name, as ZooKeeper does. JKS and PKCS12 are told apart by their first bytes."""
+    """The type by the file name, as in ZooKeeper. JKS and PKCS12 are distinguished by their first bytes."""
     return "PEM" if location is not None and location.lower().endswith(".pem") else "JKS"
 
 
@@ -107,7 +107,7 @@ def _with_our_names(sentence: str) -> str:
 
 
 def _warn_of_no_tls(config: ZooKeeperSettings, properties: Mapping[str, str]) -> None:
-    """Somebody may believe that there is."""
+    """Report settings for TLS that have no effect, since an operator may believe that connections are encrypted."""
     if named := [name for name in properties if _OF_THE_JVM.fullmatch(name)]:
         raise InvalidSetting(
             f"{_OPTIONS} sets {', '.join(named)}, which only a JVM reads: put zookeeper.ssl.client.enable=true and the "
@@ -118,7 +118,7 @@ def _warn_of_no_tls(config: ZooKeeperSettings, properties: Mapping[str, str]) ->
 
 
 def tls_problem(problem: OSError) -> str:
-    """Why a server cannot be reached by TLS, and which setting to look at. After "ZooKeeper: "."""
+    """Why a server cannot be reached by TLS, and which setting to check. Follows "ZooKeeper: "."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         if problem.verify_code in _OTHER_HOST:
             return (
@@ -137,7 +137,7 @@ def tls_problem(problem: OSError) -> str:
 
 
 def is_definite(problem: OSError) -> bool:
-    """Whether another attempt would end in the same way, unlike one that meets a server which is just starting."""
+    """Whether another attempt would fail in the same way, unlike one to a server that is just starting."""
     return isinstance(problem, ssl.SSLError) and not isinstance(problem, ssl.SSLEOFError | ssl.SSLZeroReturnError)
 
 
@@ -167,7 +167,7 @@ _ALERTS: Final = (
 
 
 def _jvm_properties(environment: Mapping[str, str]) -> dict[str, str]:
-    """The system properties that `KAFKA_OPTS` gives to Kafka's JVM."""
+    """The system properties in `KAFKA_OPTS`, which are for Kafka's JVM."""
     try:
         words = shlex.split(environment.get(_OPTIONS, ""))
     except ValueError:
@@ -191,7 +191,7 @@ def _login(config: ZooKeeperSettings, properties: Mapping[str, str]) -> Login | 
     if missing := [name for name in ("username", "password") if not module.options.get(name)]:
         raise InvalidSetting(f"the login module of {source} lacks {' and '.join(missing)}")
     if not (module.options["username"] + module.options["password"]).isascii():
-        # pure-sasl does not announce UTF-8, without which Java reads Latin-1.
+        # pure-sasl does not announce UTF-8, without which Java decodes Latin-1.
         raise InvalidSetting(f"username and password in {source} must be ASCII: others cannot be used for DIGEST-MD5")
     if importlib.util.find_spec("puresasl") is None:
         raise KasparError(
@@ -201,7 +201,7 @@ def _login(config: ZooKeeperSettings, properties: Mapping[str, str]) -> Login | 
 
 
 def _login_module(config: ZooKeeperSettings, properties: Mapping[str, str]) -> tuple[LoginModule, str] | None:
-    """The login module, and where it is."""
+    """The login module, and where it is configured."""
     text = config.kaspar_zookeeper_sasl_jaas_config
     if text:
         try:
@@ -216,7 +216,7 @@ def _login_module(config: ZooKeeperSettings, properties: Mapping[str, str]) -> t
     if modules is None:
         if _ENABLED in properties or _SECTION in properties:
             raise InvalidSetting(f"{file}, which {_OPTIONS} names, has no section {section}")
-        return None  # as in Kafka: the file may be for clients alone
+        return None  # as in Kafka: the file may only be for clients
     if len(modules) != 1:
         raise InvalidSetting(f"section {section} of {file} must have one login module, and has {len(modules)}")
     return modules[0], f"section {section} of {file}"

@@ -1,13 +1,14 @@
-"""Records by schemas of a registry: the bytes in front of them, the registry's client, and values as JSON.
+"""Encodes and decodes records with the schemas of a registry: the prefix of their bytes, the registry's client, and
+values as JSON.
 
 - `wire_format`: which schema a record was written with
 - `registry_config`, `registry_client`: the registry over HTTP with caches; `registry_http` and `mock_registry` are the
-  two ways its requests go
-- `subject_names`: under which subject a schema is registered
+  two ways to send requests
+- `subject_names`: the subject under which a schema is registered
 - `values`: values of a schema as JSON, to bytes and back; one module for each format
-- `records`: all of it together, for keys and values of a topic
-- `core`: Avro's bytes into Arrow's buffers, compiled
+- `records`: all of these together, for keys and values of a topic
+- `core`: decodes Avro into Arrow's buffers, compiled
 
-Everything blocks, knows no event loop, and is made of a configuration that can be pickled: Spark's tasks use it as the
-commands do.
+All of this is blocking, does not depend on an event loop, and is created from a configuration that can be pickled:
+Spark's tasks use it in the same way as the commands.
 """

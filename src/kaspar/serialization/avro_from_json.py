@@ -10,17 +10,17 @@ from kaspar.serialization.avro_schemas import FastavroSchema
 from kaspar.serialization.errors import InvalidValue
 
 Convert = Callable[[Any], Any]
-"""For one node of a schema. Raises InvalidValue."""
+"""The converter for one node of a schema. Raises InvalidValue."""
 
 _BITS: Final = {"int": 32, "long": 64}
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _MAX_FLOAT: Final = 3.4028235677973366e38
-"""From here on a number of 32 bits is infinite."""
+"""A 32-bit float from here on is infinite."""
 _MISSING: Final = object()
 
 
 class FromJson:
-    """The converters of a schema's nodes. `written` is the schema that fastavro writes by."""
+    """The converters of a schema's nodes. `written` is the schema with which fastavro writes."""
 
     def __init__(self, written: FastavroSchema) -> None:
         self._written = written
@@ -64,7 +64,7 @@ class FromJson:
                     raise _within(field, problem) from None
             return converted
 
-        self._records[node] = convert  # before its fields, which may be of this record
+        self._records[node] = convert  # before its fields, whose type may be this record
         converters.extend((field.name, tuple(field.aliases), self.of(field.type)) for field in node.fields)
         return convert
 
@@ -120,7 +120,7 @@ def _map(convert_value: Convert) -> Convert:
 
 
 def _first_invalid(convert: Convert, items: list[Any]) -> int:
-    """Looked for when it is known that there is one: the index costs nothing while all is well."""
+    """The index of the invalid item. It is computed only after a failure, so that it costs nothing otherwise."""
     for index, item in enumerate(items):
         try:
             convert(item)

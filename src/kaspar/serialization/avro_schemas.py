@@ -1,10 +1,10 @@
-"""An Avro schema as fastavro takes it, and what of it decides how its values are read.
+"""An Avro schema in the form that fastavro takes, and the properties of it that decide how its values are read.
 
-In the JSON encoding a value of a union stands in an object with the name of its branch: {"string": "x"}. Records have
-no bytes of their own in Avro. So a schema whose branches are each a record with one field of that name has the same
-bytes, and fastavro reads them as the JSON encoding.
+In the JSON encoding a value of a union is an object with the name of its branch: {"string": "x"}. Records have no bytes
+of their own in Avro. So a schema whose branches are each a record with one field of that name has the same bytes, and
+fastavro reads them as the JSON encoding.
 
-fastavro needs no names but those of fields: types are numbered, which keeps out of its own rules for names.
+fastavro only needs the names of fields. Types are numbered instead, which avoids fastavro's own rules for names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,12 +28,12 @@ _SYMBOLS_PER_BRANCH: Final = 32
 
 
 def load_schema(text: str, references: Mapping[str, str]) -> AvroType:
-    """`references` are the texts that it refers to; what others depend on comes first. Raises InvalidSchema."""
+    """`references` are the texts that it refers to, dependencies first. Raises InvalidSchema."""
     return parse(text, references, validate_defaults=False).root
 
 
 class FastavroSchema:
-    """`branches_are_named` is for reading; a schema for writing has unions as they are."""
+    """`branches_are_named` is for reading; a schema for writing has plain unions."""
 
     def __init__(self, root: AvroType, *, branches_are_named: bool) -> None:
         self._branches_are_named = branches_are_named
@@ -78,11 +78,11 @@ class FastavroSchema:
 
 
 def is_recursive(root: AvroType) -> bool:
-    """Whether a value can have values of its own type in it, so that there is no limit to how deep it is."""
+    """Whether a value can contain values of its own type, so that its depth has no limit."""
     users = _users(root)
     left = {node: sum(1 for _ in _inner(node)) for node in users}
     done = [node for node, count in left.items() if count == 0]
-    for node in done:  # which grows: a type is done when all that it has in it are
+    for node in done:  # the list grows: a type is done when all its inner types are
         for user in users[node]:
             left[user] -= 1
             if left[user] == 0:
@@ -91,12 +91,12 @@ def is_recursive(root: AvroType) -> bool:
 
 
 def has_empty_items(root: AvroType) -> bool:
-    """Whether there is an array whose items may have no bytes, so that few bytes can be any number of items."""
+    """Whether an array may have items of zero bytes, so that a few bytes can stand for any number of items."""
     return any(_may_be_empty(node.items, frozenset()) for node in _users(root) if isinstance(node, Array))
 
 
 def most_choices(root: AvroType) -> int:
-    """How many symbols fastavro may look through for one value. A branch of a union takes as long as many of them."""
+    """The most symbols that fastavro may compare for one value. A branch of a union costs as much as several."""
     choices = [1]
     for node in _users(root):
         match node:
@@ -108,7 +108,7 @@ def most_choices(root: AvroType) -> int:
 
 
 def types_with(root: AvroType, kinds: frozenset[str]) -> set[AvroType]:
-    """Those in the schema that have one of these kinds of type in them, directly or not, or are one."""
+    """All types in the schema that are of one of these kinds, or contain one, directly or not."""
     users = _users(root)
     found = {node for node in users if node.kind in kinds}
     open_nodes = list(found)
@@ -120,7 +120,7 @@ def types_with(root: AvroType, kinds: frozenset[str]) -> set[AvroType]:
 
 
 def _users(root: AvroType) -> dict[AvroType, list[AvroType]]:
-    """Every type of the schema, with those that have it in them."""
+    """Every type of the schema, with the types that directly contain it."""
     users: dict[AvroType, list[AvroType]] = {root: []}
     open_nodes = [root]
     while open_nodes:
@@ -150,7 +150,7 @@ def _may_be_empty(node: AvroType, within: frozenset[NamedNode]) -> bool:
         case Fixed():
             return node.size == 0
         case Record():
-            # A record that has itself without a union in between has no values at all.
+            # A record that contains itself without a union in between has no values at all.
             inside = within | {node}
             return node in within or all(_may_be_empty(field.type, inside) for field in node.fields)
     return node.kind == "null"

@@ -1,5 +1,5 @@
-"""What fastavro has read by the schema with named branches, completed to Avro's JSON encoding: only bytes, and numbers
-that may be infinite, need a second look."""
+"""Completes what fastavro has read, with the schema of named branches, to Avro's JSON encoding: only bytes, and numbers
+that may be infinite, have to be converted."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ from kaspar.schemas.avro.types import Array, AvroType, Fixed, Map, Primitive, Re
 from kaspar.serialization.avro_schemas import types_with
 
 Convert = Callable[[Any], Any]
-"""For one node of a schema. Dicts are changed in place: nobody else has them yet."""
+"""The converter for one node of a schema. It may change dicts in place, because nothing else uses them yet."""
 
 _INEXACT: Final = frozenset(("bytes", "fixed", "float", "double"))
 
 
 class ToJson:
-    """The converters of a schema's nodes; None is for a node in which everything is JSON already."""
+    """The converters of a schema's nodes; None for a node whose values are already JSON."""
 
     def __init__(self, root: AvroType) -> None:
         self._inexact = types_with(root, _INEXACT)
@@ -47,7 +47,7 @@ class ToJson:
                 value[field] = convert_field(value[field])
             return value
 
-        self._records[node] = convert  # before its fields, which may be of this record
+        self._records[node] = convert  # before its fields, whose type may be this record
         found = [(field.name, self.of(field.type)) for field in node.fields]
         converters.extend((field, convert_field) for field, convert_field in found if convert_field is not None)
         return convert

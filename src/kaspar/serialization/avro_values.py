@@ -1,13 +1,13 @@
-"""Values of an Avro schema in Avro's JSON encoding, as Java's JsonEncoder and JsonDecoder have it.
+"""Values of an Avro schema in Avro's JSON encoding, like Java's JsonEncoder and JsonDecoder.
 
 A union is null or an object with the name of its branch, bytes are text of the characters 0 to 255, logical types are
-the numbers, texts and bytes below them. As in Java, every field must be given, by its name or an alias: defaults are
-for readers of older data. Fields that the schema does not have are ignored, and 1.0 is an int.
+their underlying numbers, texts and bytes. As in Java, every field must be given, by its name or an alias: defaults are
+for readers of older data. Fields that the schema does not have are ignored, and 1.0 is a valid int.
 
-Beyond Java, "NaN", "Infinity" and "-Infinity", which JsonEncoder writes, are read as well; and a character that is no
-byte is refused, where Java would write a question mark.
+Unlike in Java, "NaN", "Infinity" and "-Infinity", which JsonEncoder writes, are read as well, and a character that is
+not a byte is refused, where Java would write a question mark.
 
-A value whose whole schema is `bytes` is not encoded at all: Confluent's KafkaAvroSerializer writes it as it is.
+A value whose whole schema is `bytes` is not encoded at all: Confluent's KafkaAvroSerializer writes the raw bytes.
 """
 
 import io
@@ -21,11 +21,11 @@ from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
 from kaspar.serialization.quick_values import QUICK_BYTES
 
 _QUICK_CHOICES: Final = 512 * 1024
-"""Of symbols and branches, which fastavro looks through one by one, times bytes of a value."""
+"""Symbols and branches, which fastavro searches linearly, times the bytes of a value."""
 
 
 class AvroValues:
-    """Prepared for one schema: what can be decided by it is decided once."""
+    """The values of one schema. What depends only on the schema is computed once."""
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
         """Raises InvalidSchema."""
@@ -43,7 +43,7 @@ class AvroValues:
         self._write: Callable[..., None] = schemaless_writer
         self._read: Callable[..., Any] = schemaless_reader
         if is_recursive(root):
-            # The compiled reader overflows the stack for values within values without end; this one raises.
+            # For infinitely recursive values the compiled reader overflows the stack; this one raises.
             from fastavro._read_py import schemaless_reader as checked_reader
 
             self._read = checked_reader
@@ -78,7 +78,7 @@ class AvroValues:
             return value if self._from_read is None else self._from_read(value)
         except RecursionError:
             raise UnreadableBytes("The value is nested too deeply.") from None
-        except Exception as error:  # fastavro raises many kinds: EOFError, IndexError, UnicodeDecodeError
+        except Exception as error:  # fastavro raises many types: EOFError, IndexError, UnicodeDecodeError
             raise UnreadableBytes(f"The bytes are not Avro of the schema ({_problem(error)}).") from error
 
 

@@ -8,7 +8,7 @@ class SerializationError(KasparError):
 
 
 class InvalidValue(SerializationError):
-    """A JSON value that is not of the schema. `path` says where: field names and indexes, from the outside in."""
+    """A JSON value that does not fit the schema. `path` says where: field names and indexes, from the outside in."""
 
     def __init__(self, reason: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"{path_text(path)}: {reason}" if path else reason)
@@ -17,16 +17,15 @@ class InvalidValue(SerializationError):
 
 
 class UnreadableBytes(SerializationError):
-    """Bytes that were not written with the schema, or by no serializer of a registry at all."""
+    """Bytes that were not written with the schema, or not by a serializer of a registry at all."""
 
 
 class TooCostly(Exception):
-    """A value takes longer than may be spent on it here: a process does it (value_processes.py)."""
+    """Encoding the value here would take too long. A process has to do it (value_processes.py)."""
 
 
 class RegistryError(KasparError):
-    """The registry refused a request, or sent something else than a response. `status` and `error_code` are those of
-    Confluent's API."""
+    """The registry refused a request, or sent an invalid response. `status` and `error_code` are Confluent's."""
 
     def __init__(self, message: str, *, status: int, error_code: int) -> None:
         super().__init__(message)
@@ -49,7 +48,7 @@ def _registry_error(kind: type[RegistryError], message: str, status: int, error_
 
 
 def path_text(path: tuple[str | int, ...]) -> str:
-    """As it would be written in JavaScript: `orders[3].customer`."""
+    """The path as in JavaScript: `orders[3].customer`."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -57,5 +56,5 @@ def path_text(path: tuple[str | int, ...]) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """The text of another library's error, to be put into a sentence."""
+    """The text of another library's error, for use in a sentence."""
     return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,4 +1,4 @@
-"""Values of a JSON Schema: JSON in UTF-8, which is checked before it is written, as Confluent's tools do."""
+"""Values of a JSON Schema: JSON in UTF-8, which is checked before it is written, as by Confluent's tools."""
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
@@ -11,7 +11,7 @@ from kaspar.serialization.quick_values import QUICK_BYTES, QUICK_S
 
 
 class JsonSchemaValues:
-    """Prepared for one schema."""
+    """The values of one schema."""
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
         """Raises InvalidSchema."""
@@ -49,7 +49,7 @@ class JsonSchemaValues:
             raise InvalidValue("A text has half of a surrogate pair in it, which UTF-8 has not.") from None
 
     def from_bytes(self, data: bytes) -> Any:
-        """Not checked by the schema: a consumer gets what the producer wrote."""
+        """Decode the value without checking it: a consumer gets what the producer wrote."""
         try:
             return msgspec.json.decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

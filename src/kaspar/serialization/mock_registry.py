@@ -1,7 +1,7 @@
-"""A registry in this process, for unit tests: `mock://name` as its URL, as with Confluent's MockSchemaRegistry.
+"""A registry in this process, for unit tests, with `mock://name` as its URL, as for Confluent's MockSchemaRegistry.
 
-Clients with the same name share it. It keeps schemas, ids and versions, knows no compatibility, and forgets everything
-with the process or by `drop_mock_registry`, after which the same clients find it empty.
+Clients with the same name share it. It stores schemas, ids and versions, does not check compatibility, and is lost with
+the process or by `drop_mock_registry`, after which the same clients find it empty.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def drop_mock_registry(scope: str) -> None:
 
 
 class MockRequests:
-    """How a client reaches the registry of a name."""
+    """Sends a client's requests to the registry with this name."""
 
     def __init__(self, scope: str) -> None:
         self._scope = scope
@@ -38,17 +38,17 @@ class MockRequests:
         return mock_registry(self._scope).request(method, path, parameters, body)
 
     def close(self) -> None:
-        """It stays, for the other clients."""
+        """Does nothing, since other clients may use the registry."""
 
 
 class MockRegistry:
-    """Responds to the requests of RegistryClient as a registry does over HTTP."""
+    """Responds to the requests of RegistryClient like a registry over HTTP."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_id: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, dict[int, int]] = {}
-        """The id of each version."""
+        """For each subject the schema id of each version."""
 
     def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
         steps = [unquote(step) for step in path.strip("/").split("/")]
@@ -118,7 +118,7 @@ class MockRegistry:
         raise RegistryError(f"Schema {text} not found", status=404, error_code=40403)
 
     def _checked(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """As it is stored: texts that differ in white space are one schema."""
+        """The schema as it is stored: texts that differ only in white space are one schema."""
         try:
             parsed = self._parsed(body)
         except InvalidSchema as problem:
@@ -135,7 +135,7 @@ class MockRegistry:
         return format_of(SchemaType(schema.get("schemaType") or "AVRO")).parse(schema["schema"], referenced)
 
     def _collect(self, schema: Mapping[str, Any], found: dict[str, str]) -> None:
-        """What a schema refers to, each after what it refers to itself."""
+        """Collect the texts that a schema refers to, dependencies first."""
         for reference in schema.get("references") or ():
             referenced = self._version(reference["subject"], str(reference["version"]))
             self._collect(referenced, found)

@@ -1,8 +1,8 @@
 """Messages in Protobuf's JSON mapping, as Java's JsonFormat prints them with the default values of fields.
 
-Fields come in the order of their numbers. One without a value is printed with its default, unless it can be told apart
-from one with a value: a message, a member of a oneof, or `optional` of proto3. Google's well-known types have forms of
-their own, which json_format knows.
+Fields are in the order of their numbers. A field without a value is printed with its default, unless its absence is
+distinguishable: for a message, a member of a oneof, or `optional` of proto3. Google's well-known types have special
+forms, which json_format implements.
 """
 
 import base64
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor_pool import DescriptorPool
 
 _Print = Callable[[Any], Any]
-"""Of a message, or of a value of a field."""
+"""The printer of a message, or of a value of a field."""
 
 _WELL_KNOWN: Final = frozenset(
     f"google.protobuf.{name}"
@@ -52,7 +52,7 @@ class ToJson:
                     printed[json_name] = to_json_field(getattr(value, name))
             return printed
 
-        self._messages[message.full_name] = to_json  # before its fields, which may be of this message
+        self._messages[message.full_name] = to_json  # before its fields, whose type may be this message
         fields.extend(
             (field.name, field.json_name, _may_be_absent(field), self._field(field))
             for field in sorted(message.fields, key=lambda each: each.number)
@@ -113,7 +113,7 @@ def _number(value: float) -> float | str:
 
 
 def _single_precision(value: float) -> float | str:
-    """The fewest digits that mean this number of 32 bits."""
+    """The shortest number that means this 32-bit float."""
     if not math.isfinite(value):
         return _number(value)
     packed = _SINGLE.pack(value)

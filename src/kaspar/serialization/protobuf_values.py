@@ -1,8 +1,8 @@
-"""Values of a Protobuf schema in Protobuf's JSON form, as Confluent's tools have it.
+"""Values of a Protobuf schema in Protobuf's JSON form, as in Confluent's tools.
 
-Names are in camel case, and fields without a value are written with their default; both names of a field are read, and
-a field that the message does not have is refused. Which message of the schema it is stands in front of the bytes
-(wire_format.py): the first one is written, unless another was asked for.
+Names are in camel case, and fields without a value are written with their default. Both names of a field are read, and
+a field that the message does not have is refused. The message of the schema is identified by a prefix of the bytes
+(wire_format.py); the first one is written by default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ _QUICK_FIELDS: Final = 16 * 1024
 
 
 class ProtobufValues:
-    """Prepared for one schema."""
+    """The values of one schema."""
 
     def __init__(self, text: str, references: Mapping[str, str], message: str | None = None) -> None:
-        """`message` is the full name of the one that is written. Raises InvalidSchema."""
+        """`message` is the full name of the message to write. Raises InvalidSchema."""
         from google.protobuf import json_format
 
         self._file = file_of(text, references)
@@ -49,13 +49,13 @@ class ProtobufValues:
         except ParseError as error:
             raise InvalidValue(_one_line(error)) from error
         except (TypeError, ValueError, AttributeError, RecursionError) as error:
-            # What json_format lets through: for instance an array for a well-known type.
+            # json_format does not report everything, for instance an array for a well-known type.
             raise InvalidValue(f"The value is not of {message.DESCRIPTOR.full_name} ({reason_of(error)}).") from error
         written: bytes = message.SerializeToString(deterministic=True)
         return self._prefix + written
 
     def is_quick(self, data: bytes) -> bool:
-        """json_format looks at all fields of a message's type for each message."""
+        """For every message json_format iterates over all fields of its type."""
         return len(data) <= QUICK_BYTES and data.count(b"{") * self._most_fields <= _QUICK_FIELDS
 
     to_bytes_quickly = to_bytes
@@ -86,7 +86,7 @@ class ProtobufValues:
 
 
 def message_at(file: "FileDescriptor", indexes: Sequence[int]) -> "Descriptor":
-    """Raises UnreadableBytes."""
+    """The message with these indexes. Raises UnreadableBytes."""
     messages: Sequence[Descriptor] = list(file.message_types_by_name.values())
     found = None
     for index in indexes:
@@ -100,7 +100,7 @@ def message_at(file: "FileDescriptor", indexes: Sequence[int]) -> "Descriptor":
 
 
 def indexes_of(file: "FileDescriptor", name: str) -> tuple[int, ...]:
-    """Raises InvalidSchema."""
+    """The indexes of the message with this name. Raises InvalidSchema."""
     try:
         message = file.pool.FindMessageTypeByName(name)
     except KeyError:
@@ -117,7 +117,7 @@ def indexes_of(file: "FileDescriptor", name: str) -> tuple[int, ...]:
 
 
 def _most_fields(message: "Descriptor") -> int:
-    """Of a message that is in this one, directly or not."""
+    """The largest number of fields of this message and all messages that it can contain."""
     found = {message.full_name: message}
     open_messages = [message]
     while open_messages:
@@ -130,17 +130,17 @@ def _most_fields(message: "Descriptor") -> int:
 
 
 def _one_line(error: Exception) -> str:
-    """json_format's text, which lists the fields in lines of their own and repeats itself for each level."""
+    """json_format's text on one line. It lists fields on separate lines, and repeats itself for each level."""
     return " ".join(f"{reason_of(error)}.".split())[:_MAX_REASON]
 
 
 def _is_special(message: "Descriptor") -> bool:
-    """Whether its JSON form may be another than an object: Timestamp, wrappers, Value and the like."""
+    """Whether its JSON form need not be an object: Timestamp, wrappers, Value and the like."""
     return bool(message.full_name.startswith("google.protobuf."))
 
 
 def file_of(text: str, references: Mapping[str, str]) -> "FileDescriptor":
-    """The schema's file, in a pool of its own with everything that it imports. Raises InvalidSchema."""
+    """The schema's file in its own pool, with everything that it imports. Raises InvalidSchema."""
     from kaspar.schemas.protobuf.descriptors import FileDescriptorSet, private_pool
     from kaspar.schemas.protobuf.sources import compile_schema
 

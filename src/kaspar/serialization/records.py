@@ -1,7 +1,7 @@
-"""Keys and values of records by the schemas of a registry: with the schema's id in front, or its GUID in a header.
+"""Keys and values of records with the schemas of a registry: with the schema's id as a prefix, or its GUID in a header.
 
-Commands encode and decode where they are. In a server the values and schemas are strangers': with `ValueProcesses`,
-those that take more than a few milliseconds are left to other processes.
+Commands encode and decode in their own process. In a server values and schemas are untrusted: with `ValueProcesses`,
+those that take more than a few milliseconds are handled in other processes.
 """
 
 import sys
@@ -24,13 +24,13 @@ from kaspar.serialization.wire_format import Headers, SchemaKey, guid_header, id
 
 _MAX_PREPARED: Final = 1000
 _LARGE_SCHEMA: Final = 64 * 1024
-"""Characters of a schema that is prepared in processes only."""
+"""Schemas with more characters are only prepared in processes."""
 _QUICK_DECODED: Final = QUICK_BYTES * 4 * 1024
-"""Bytes of a value times characters of its schema: a byte can stand for many records within records."""
+"""Bytes of a value times characters of its schema: a byte can stand for many nested records."""
 _QUICK_JSON: Final = 64 * 1024
-"""JSON is decoded without its schema."""
+"""The limit for JSON, which is decoded without its schema."""
 _MAX_JSON: Final = 8 << 20
-"""Of a value that a process has decoded and that is then used here."""
+"""The limit for a value that a process has decoded and that is then used here."""
 
 _json: Final = msgspec.json.Decoder()
 _to_json: Final = msgspec.json.Encoder().encode
@@ -48,23 +48,23 @@ class DecodedJson(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordWriter:
-    """Writes values of one registered schema."""
+    """Encodes values of one registered schema."""
 
     schema: RegisteredSchema
     _prefix: bytes
     _values: Values | None
-    """None for a schema that is prepared in processes only."""
+    """None for a schema that is only prepared in processes."""
     _message: str | None
     _processes: ValueProcesses | None
 
     def to_bytes(self, value: Any) -> bytes:
-        """With the schema's id in front. Raises InvalidValue."""
+        """The value with the schema's id as a prefix. Raises InvalidValue."""
         assert self._values is not None, "it was made for values that processes encode"
         return self._prefix + self._values.to_bytes(value)
 
     def quickly(self, data: bytes) -> bytes:
-        """As `to_bytes`, of JSON, in a few milliseconds at most. Raises InvalidValue, and TooCostly if it takes more
-        than that."""
+        """The same bytes as `to_bytes`, from JSON, within a few milliseconds. Raises InvalidValue, and TooCostly if it
+        would take longer."""
         if self._values is None or not self._values.is_quick(data):
             raise TooCostly
         try:
@@ -74,12 +74,12 @@ class RecordWriter:
         return self._prefix + self._values.to_bytes_quickly(value)
 
     def slowly(self, data: bytes) -> bytes:
-        """What is too costly for `quickly`, in a process. Blocks. Raises InvalidValue."""
+        """Encode in a process what is too costly for `quickly`. Blocks. Raises InvalidValue."""
         assert self._processes is not None
         return self._prefix + self._processes.encode(_value_schema(self.schema, self._message), data)
 
     def to_bytes_and_header(self, value: Any) -> tuple[bytes, bytes]:
-        """The value of the header is for `wire_format.KEY_HEADER` or `VALUE_HEADER`. Raises InvalidValue."""
+        """The encoded value, and the value of its header (`KEY_HEADER` or `VALUE_HEADER`). Raises InvalidValue."""
         if self.schema.guid is None:
             raise SerializationError("The registry gives its schemas no GUIDs, so none can be put into a header.")
         assert self._values is not None
@@ -93,7 +93,7 @@ class RecordWriter:
 def record_writer(
     schema: RegisteredSchema, message: str | None = None, processes: ValueProcesses | None = None
 ) -> RecordWriter:
-    """`message` is as for `values_of`. Raises SerializationError for a schema that cannot be used."""
+    """Create a writer. `message` is as for `values_of`. Raises SerializationError for an unusable schema."""
     if schema.id is None:
         raise SerializationError("A schema that was asked for by its GUID has no id to write.")
     values = None if processes is not None and _is_large(schema) else _values(schema, message)
@@ -104,11 +104,11 @@ class _Prepared(NamedTuple):
     schema: RegisteredSchema
     values: Values | None
     quick_bytes: int
-    """The size up to which values are not left to processes."""
+    """The size up to which values are decoded here and not in processes."""
 
 
 class RecordReader:
-    """Reads keys and values by the schemas that they name. May be used by several threads."""
+    """Decodes keys and values with the schemas that they name. May be used by several threads."""
 
     def __init__(self, registry: RegistryClient, processes: ValueProcesses | None = None) -> None:
         self._registry = registry
@@ -117,8 +117,8 @@ class RecordReader:
         self._preparing = threading.Lock()
 
     def decode(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> Decoded:
-        """As JSON. Blocks at the first record of a schema. Raises UnreadableBytes, SerializationError for a schema that
-        cannot be used, and RegistryError."""
+        """Decode a key or a value to JSON. Blocks for the first record of a schema. Raises UnreadableBytes,
+        SerializationError for an unusable schema, and RegistryError."""
         (schema, values, quick_bytes), payload = self._read(data, headers, is_key=is_key)
         if values is not None and len(payload) <= quick_bytes:
             return Decoded(values.from_bytes(payload), schema)
@@ -128,14 +128,14 @@ class RecordReader:
         return Decoded(_json.decode(json), schema)
 
     def decode_to_json(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> DecodedJson:
-        """As `decode`, with JSON as it is written."""
+        """Like `decode`, but returns encoded JSON."""
         (schema, values, quick_bytes), payload = self._read(data, headers, is_key=is_key)
         if values is not None and len(payload) <= quick_bytes:
             return DecodedJson(_to_json(values.from_bytes(payload)), schema)
         return DecodedJson(self._by_process(schema, payload), schema)
 
     def blocks_for(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> bool:
-        """Whether `decode` would ask the registry first."""
+        """Whether `decode` would have to request the schema from the registry."""
         try:
             framed = read_frame(data, headers, is_key=is_key)
         except UnreadableBytes:
@@ -155,7 +155,7 @@ class RecordReader:
     def _prepare(self, key: SchemaKey) -> _Prepared:
         registry = self._registry
         schema = registry.schema_by_guid(key) if isinstance(key, UUID) else registry.schema_by_id(key)
-        with self._preparing:  # a schema takes a while, so only one thread does it
+        with self._preparing:  # preparing a schema takes a while, so only one thread does it
             found = self._prepared.get(key)
             if found is None:
                 has_processes = self._processes is not None
@@ -182,7 +182,7 @@ def _is_large(schema: RegisteredSchema) -> bool:
 
 
 def _quick_bytes(schema: RegisteredSchema) -> int:
-    """Of bytes to decode."""
+    """The size up to which values of this schema are decoded here."""
     if schema.schema.type is SchemaType.JSON:
         return _QUICK_JSON
     return min(QUICK_BYTES, _QUICK_DECODED // max(1, _value_schema(schema).characters))

@@ -1,7 +1,7 @@
 """A caching client of the schema registry.
 
-A schema with its id or version never changes. The latest version of a subject does, so it is asked for again after a
-while; and that an id is unknown is believed for a moment only, since another registry may just not have read it yet.
+The schema with an id or a version never changes. The latest version of a subject does, so it is requested again after a
+while. That an id is unknown is cached only briefly, because another registry may just not have read it yet.
 """
 
 import json
@@ -34,7 +34,7 @@ class SchemaText:
     text: str
     references: tuple[Reference, ...] = ()
     metadata: str = ""
-    """In JSON, or empty; so is the rule set."""
+    """As JSON, or empty, like the rule set."""
     rule_set: str = ""
 
 
@@ -42,14 +42,13 @@ class SchemaText:
 class RegisteredSchema:
     schema: SchemaText
     id: int | None
-    """Not known of a schema that was asked for by its GUID."""
+    """None for a schema that was requested by its GUID."""
     guid: UUID | None = None
     subject: str | None = None
-    """With its version; not known of a schema that was asked for by its id."""
+    """Set together with the version; None for a schema that was requested by its id."""
     version: int | None = None
     referenced: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The texts of everything it refers to, directly or not, by the names that the texts use. What others depend on
-    comes first."""
+    """The texts of everything it refers to, directly or not, by the names used in the texts, dependencies first."""
 
 
 _Schemas: TypeAlias = BoundedCache[Hashable, RegisteredSchema]
@@ -68,7 +67,7 @@ class RegistryClient:
         """Raises InvalidSetting."""
         self.config = config
         self._requests = requests or _requests(config)
-        # A registry in this process is as quick as a cache, and may be emptied between two tests.
+        # A registry in this process is as fast as a cache, and may be dropped between two tests.
         longest = FOREVER if config.mock_scope is None else 0
 
         def schemas(max_entries: int, lifetime_s: float) -> _Schemas:
@@ -86,7 +85,7 @@ class RegistryClient:
         self._requests.close()
 
     def schema_by_id(self, schema_id: int, subject: str | None = None) -> RegisteredSchema:
-        """`subject` is needed only for an id of another context than the default one."""
+        """`subject` is only needed for an id in a context other than the default one."""
         parameters = {} if subject is None else {"subject": subject}
         return self._known(
             self._by_key,
@@ -98,11 +97,11 @@ class RegistryClient:
         return self._known(self._by_key, guid, lambda: self._fetched(f"/schemas/guids/{guid}", {}, None))
 
     def cached(self, key: int | UUID) -> RegisteredSchema | None:
-        """What `schema_by_id` or `schema_by_guid` would return without a request."""
+        """What `schema_by_id` or `schema_by_guid` would return without a request; None if they would send one."""
         return self._by_key.get(key if isinstance(key, UUID) else (key, None))
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> RegisteredSchema:
-        """Gives the schema an id; one that is registered already keeps it."""
+        """Register the schema, which gets an id unless it has one already."""
         path, parameters = f"/subjects/{_quoted(subject)}/versions", _flags(normalize=normalize)
         return self._known(
             self._by_text,
@@ -111,7 +110,7 @@ class RegistryClient:
         )
 
     def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> RegisteredSchema:
-        """The id and version of a schema that is registered; status 404 if it is not."""
+        """The id and version of a registered schema. RegistryError has status 404 if it is not registered."""
         path, parameters = f"/subjects/{_quoted(subject)}", _flags(normalize=normalize)
         return self._known(
             self._by_text,
@@ -125,7 +124,7 @@ class RegistryClient:
         )
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
-        """Also one that was deleted, but not permanently: others may refer to it."""
+        """This version of the subject, even if it was deleted, but not permanently: others may refer to it."""
         return self._known(
             self._by_version,
             (subject, version),
@@ -137,7 +136,7 @@ class RegistryClient:
         return found
 
     def with_references(self, schema: SchemaText) -> Mapping[str, str]:
-        """The texts that a schema refers to, as `RegisteredSchema.referenced` has them."""
+        """The texts that a schema refers to, as in `RegisteredSchema.referenced`."""
         found: dict[str, str] = {}
         self._collect(schema.references, found, {}, 0)
         return found
@@ -167,7 +166,7 @@ class RegistryClient:
             raise _no_schema(path, found) from error
 
     def _of_text(self, subject: str, schema: SchemaText, found: Any) -> RegisteredSchema:
-        """The registry sends an id, and not always the schema."""
+        """The registered schema from a response that contains the id, but not always the schema."""
         try:
             return self._registered(schema, {"subject": subject, **found}, int(found["id"]))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -192,7 +191,7 @@ class RegistryClient:
         texts: dict[tuple[str, int], SchemaText],
         depth: int,
     ) -> None:
-        """`texts` has what was asked for already: so a cycle, which no registry accepts, ends."""
+        """Collect referenced texts. `texts` has those already requested: a cycle, which no registry accepts, ends."""
         for reference in references:
             where = (reference.subject, reference.version)
             if where not in texts:
@@ -204,7 +203,7 @@ class RegistryClient:
             found.setdefault(reference.name, texts[where].text)
 
     def _text_of_version(self, subject: str, version: int) -> SchemaText:
-        """Without what it refers to itself."""
+        """The schema of this version, without the texts that it refers to."""
         cached = self._by_version.get((subject, version))
         if cached is not None:
             return cached.schema
@@ -240,7 +239,7 @@ def _schema_text(found: Mapping[str, Any]) -> SchemaText:
 
 def _body(schema: SchemaText) -> dict[str, Any]:
     body: dict[str, Any] = {"schema": schema.text}
-    if schema.type is not SchemaType.AVRO:  # registries before Confluent 5.5 know no types
+    if schema.type is not SchemaType.AVRO:  # registries before Confluent 5.5 do not have types
         body["schemaType"] = schema.type.value
     if schema.references:
         body["references"] = [
@@ -271,8 +270,8 @@ _lock = threading.Lock()
 
 
 def shared_client(config: RegistryConfig) -> RegistryClient:
-    """The client of this configuration in this process, for objects that come and go, such as Spark's tasks."""
-    with _lock:  # a forked process has connections of its own
+    """This process's client for a configuration, for short-lived users such as Spark's tasks."""
+    with _lock:  # keyed by process id, because a forked process needs its own connections
         return _shared(config, os.getpid())
 
 

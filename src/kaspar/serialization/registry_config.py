@@ -1,22 +1,22 @@
-"""How a registry is reached: Confluent's properties of its clients, as a value that can be pickled.
+"""How a registry is reached: the properties of Confluent's clients, as a value that can be pickled.
 
-| property | what it says |
+| property | meaning |
 |---|---|
-| `schema.registry.url` | one or more URLs, with commas between them; `mock://name` is a registry in this process |
+| `schema.registry.url` | one or more URLs, separated by commas; `mock://name` is a registry in this process |
 | `basic.auth.credentials.source` | `URL` (the default), `USER_INFO` or `SASL_INHERIT` |
 | `basic.auth.user.info` | user:password, for `USER_INFO` |
 | `bearer.auth.credentials.source` | `STATIC_TOKEN` with `bearer.auth.token`, or `OAUTHBEARER` |
-| `bearer.auth.issuer.endpoint.url`, `.client.id`, `.client.secret`, `.scope` | who gives tokens, for `OAUTHBEARER` |
+| `bearer.auth.issuer.endpoint.url`, `.client.id`, `.client.secret`, `.scope` | issues tokens, for `OAUTHBEARER` |
 | `bearer.auth.logical.cluster`, `bearer.auth.identity.pool.id` | sent with every request |
-| `schema.registry.ssl.*` | as Kafka's `ssl.*` properties, for https |
+| `schema.registry.ssl.*` | like Kafka's `ssl.*` properties, for https |
 | `http.connect.timeout.ms`, `http.read.timeout.ms` | 60 s each |
 | `max.retries`, `retries.wait.ms`, `retries.max.wait.ms` | 3 more attempts, after 1 s, 2 s, ... of at most 20 s |
 | `max.schemas.per.subject`, `latest.cache.size` | how many schemas are cached: 1000 each |
-| `latest.cache.ttl.sec` | for how long the latest version of a subject counts as such: 60 s |
-| `missing.id.cache.ttl.sec` | for how long an unknown id is not asked for again: 1 s |
+| `latest.cache.ttl.sec` | how long the latest version of a subject is cached: 60 s |
+| `missing.id.cache.ttl.sec` | how long it is cached that an id is unknown: 1 s |
 | `proxy.host`, `proxy.port` | an HTTP proxy |
 
-Where a property stands in the settings of a program of another kind, it may be prefixed with `schema.registry.`.
+In the settings of another kind of program, a property may have the prefix `schema.registry.`.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _SCHEMES: Final = ("http", "https", MOCK)
 
 @dataclass(frozen=True, slots=True)
 class TokenIssuer:
-    """Where tokens come from (OAuth's grant of client credentials)."""
+    """The issuer of tokens (OAuth's client credentials grant)."""
 
     url: str
     client_id: str
@@ -47,7 +47,7 @@ class TokenIssuer:
 @dataclass(frozen=True, slots=True)
 class RegistryConfig:
     urls: tuple[str, ...]
-    """Without credentials."""
+    """The URLs without credentials."""
     credentials: tuple[tuple[str, str] | None, ...] = field(default=(), repr=False)
     """The user and password for each URL."""
     token: str = field(default="", repr=False)
@@ -74,7 +74,7 @@ class RegistryConfig:
 
 
 def registry_config(properties: Mapping[str, str]) -> RegistryConfig:
-    """Raises InvalidSetting."""
+    """Parse the properties. Raises InvalidSetting."""
     given = _Properties(properties)
     texts = [text.strip() for text in properties.get(URL, "").split(",") if text.strip()]
     if not texts:
@@ -105,7 +105,7 @@ def registry_config(properties: Mapping[str, str]) -> RegistryConfig:
 
 
 class _Properties:
-    """Each with or without the prefix."""
+    """Looks up properties with or without the prefix."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
@@ -124,7 +124,7 @@ class _Properties:
         return value
 
     def seconds(self, name: str, default: int) -> float:
-        """-1 means forever."""
+        """A duration, where -1 means forever."""
         value = self.number(name, default, least=-1)
         return float("inf") if value < 0 else value
 

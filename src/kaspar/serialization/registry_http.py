@@ -1,4 +1,4 @@
-"""Requests to a registry over HTTP: several URLs, of which any may be down; bounded retries; credentials."""
+"""Requests to a registry over HTTP: several URLs, any of which may be down; bounded retries; credentials."""
 
 import random
 import threading
@@ -19,16 +19,16 @@ _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _ACCEPT: Final = f"{_CONTENT_TYPE}, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
 _RETRIABLE: Final = frozenset((408, 429, 500, 502, 503, 504))
 _TOKEN_MARGIN: Final = 0.8
-"""The part of a token's life after which a new one is fetched."""
+"""The part of a token's lifetime after which a new one is fetched."""
 _DEFAULT_TOKEN_S: Final = 300
 _HOW_TO_LOG_IN: Final = " (basic.auth.credentials.source=USER_INFO with basic.auth.user.info=USER:PASSWORD)"
 
 
 class Requests(Protocol):
-    """How requests reach a registry."""
+    """Sends requests to a registry."""
 
     def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
-        """The JSON of the response. Raises RegistryError."""
+        """Send a request and return the JSON of the response. Raises RegistryError."""
 
     def close(self) -> None: ...
 
@@ -39,7 +39,7 @@ class HttpRequests:
     def __init__(self, config: RegistryConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
         """Raises InvalidSetting, and KasparError if httpx is not installed."""
         try:
-            import httpx  # takes a while to load, and not every program needs it
+            import httpx  # slow to import, and not every program needs it
         except ModuleNotFoundError:
             raise KasparError("a schema registry is reached with httpx: pip install 'kaspar[registry]'") from None
 
@@ -54,7 +54,7 @@ class HttpRequests:
             trust_env=False,
             headers={"Accept": _ACCEPT, "Content-Type": _CONTENT_TYPE, **dict(config.headers)},
         )
-        # Not every user of a client closes it: a console command ends, a serde is garbage some day.
+        # Not every user of a client closes it: a console command ends, a serde is garbage collected.
         self._close = weakref.finalize(self, self._http.close)
         self._tokens = None if config.issuer is None else _Tokens(config.issuer, self._http)
 
@@ -75,7 +75,7 @@ class HttpRequests:
         self._close()
 
     def _at_any_url(self, method: str, path: str, parameters: Mapping[str, str], body: Any) -> Any:
-        """Each URL once, beginning with the one that responded last."""
+        """Try each URL once, beginning with the one that responded last."""
         urls = self._config.urls
         first = self._preferred
         for offset in range(len(urls)):
@@ -102,7 +102,7 @@ class HttpRequests:
         elif self._config.token:
             headers["Authorization"] = f"Bearer {self._config.token}"
         credentials = self._config.credentials[index] if self._config.credentials else None
-        # A token wins: httpx would replace the header by the credentials.
+        # A token takes precedence: httpx would replace the header by the credentials.
         auth = None if headers or credentials is None else httpx.BasicAuth(*credentials)
         try:
             response = self._http.request(
@@ -118,7 +118,7 @@ class HttpRequests:
 
 
 class _Tokens:
-    """The current token of an issuer, which is fetched again before it expires."""
+    """The current token of an issuer, which is renewed before it expires."""
 
     def __init__(self, issuer: TokenIssuer, http: "httpx.Client") -> None:
         self._issuer = issuer
@@ -154,7 +154,7 @@ class _Tokens:
 
 
 def _tls(config: RegistryConfig) -> Any:
-    """The context of connections by https. It takes a while to create: False is for connections that have none."""
+    """The TLS context for https, or False if no URL needs it, because creating one is slow."""
     urls = (*config.urls, *(() if config.issuer is None else (config.issuer.url,)))
     if not any(url.startswith("https:") for url in urls):
         return False

@@ -1,6 +1,6 @@
-"""Under which subject the schema of a topic's keys or values is registered: Confluent's three strategies.
+"""The subject under which the schema of a topic's keys or values is registered: Confluent's three strategies.
 
-A strategy is named by its class in Java, in full or without the package, as in `value.subject.name.strategy`.
+A strategy is named by its Java class, in full or without the package, as in `value.subject.name.strategy`.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.serialization.errors import SerializationError
 
 SubjectNameStrategy = Callable[[str, bool, str | None], str]
-"""From the topic, whether it is for keys, and the full name of the record or message. Raises SerializationError."""
+"""Takes the topic, whether it is for keys, and the full name of the record or message. Raises SerializationError."""
 
 DEFAULT: Final = "TopicNameStrategy"
 _PACKAGES: Final = ("io.confluent.kafka.serializers.subject.",)
@@ -38,7 +38,7 @@ _STRATEGIES: Final[Mapping[str, SubjectNameStrategy]] = {
 
 
 def strategy(class_name: str) -> SubjectNameStrategy:
-    """Raises InvalidSetting."""
+    """The strategy with this name. Raises InvalidSetting."""
     name = class_name.strip()
     for package in _PACKAGES:
         name = name.removeprefix(package)

@@ -1,7 +1,7 @@
 """The process that encodes and decodes large and costly values (`python -m kaspar.serialization.value_process`).
 
-A value of a megabyte keeps an interpreter busy for a good part of a second, most of it in libraries that let no other
-thread run meanwhile; and a small one can take as long to check by its schema. Requests and responses are msgpack.
+A value of a megabyte keeps an interpreter busy for a good part of a second, mostly in libraries that do not let another
+thread run meanwhile. A small value can take as long to validate. Requests and responses are msgpack.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _MAX_PREPARED_CHARACTERS: Final = 4 << 20
 
 
 class ValueSchema(msgspec.Struct, frozen=True):
-    """Everything that values need of their schema. `references` are pairs of name and text."""
+    """The schema of values, with all that is needed to prepare it. `references` are pairs of name and text."""
 
     type: SchemaType
     text: str
@@ -44,7 +44,7 @@ class Task(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     data: bytes = b""
     problem: str | None = None
-    """Why there is no data."""
+    """Why there is no data; None if there is."""
 
 
 class ValueWork:

@@ -1,4 +1,4 @@
-"""Hands large and costly values to processes (value_process.py), of which there are few."""
+"""Passes large and costly values to a few processes (value_process.py)."""
 
 from typing import Final
 
@@ -10,19 +10,19 @@ from kaspar.serialization.value_process import Outcome, Task, ValueSchema
 
 PROCESSES: Final = 2
 DEADLINE_S: Final = 20.0
-"""A process gives up after five seconds of CPU time. This is for one that does not even get those."""
+"""A process gives up after five seconds of CPU time. This is for a process that does not even get those."""
 
 _outcome: Final = msgspec.msgpack.Decoder(Outcome)
 
 
 class ValueProcesses:
-    """May be used by several threads; calls block."""
+    """May be used by several threads. Calls block."""
 
     def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
         self._processes = LimitedProcesses("kaspar.serialization.value_process", PROCESSES, deadline_s=deadline_s)
 
     def encode(self, schema: ValueSchema, data: bytes) -> bytes:
-        """Of JSON. Raises InvalidValue."""
+        """Encode JSON. Raises InvalidValue."""
         try:
             outcome = self._ask(Task(schema, data, is_encoded=False))
         except TooMuch:
@@ -32,7 +32,7 @@ class ValueProcesses:
         return outcome.data
 
     def decode(self, schema: ValueSchema, data: bytes) -> bytes:
-        """The value as JSON. Raises UnreadableBytes."""
+        """Decode a value to JSON. Raises UnreadableBytes."""
         try:
             outcome = self._ask(Task(schema, data, is_encoded=True))
         except TooMuch:

@@ -1,4 +1,4 @@
-"""Values of a schema as JSON, to bytes and back."""
+"""Converts values of a schema between JSON and bytes."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -8,25 +8,25 @@ from kaspar.schemas.schema import SchemaType
 
 
 class Values(Protocol):
-    """Prepared for one schema, to be kept. The bytes are what comes after the schema's id in a record."""
+    """The values of one schema. Keep it for reuse. The bytes are those after the schema's id in a record."""
 
     def to_bytes(self, value: Any) -> bytes:
-        """Of a JSON value (dicts, lists, text, numbers, true, false, None). Raises InvalidValue."""
+        """Encode a JSON value (dicts, lists, text, numbers, true, false, None). Raises InvalidValue."""
 
     def is_quick(self, data: bytes) -> bool:
-        """Whether JSON of these bytes is encoded by `to_bytes_quickly` within a few milliseconds, or refused."""
+        """Whether `to_bytes_quickly` encodes or refuses JSON of these bytes within a few milliseconds."""
 
     def to_bytes_quickly(self, value: Any) -> bytes:
-        """As `to_bytes`. Raises TooCostly where the size of the value does not say how long it takes."""
+        """Like `to_bytes`. Raises TooCostly if it takes too long, where this does not follow from the size."""
 
     def from_bytes(self, data: bytes) -> Any:
-        """Raises UnreadableBytes."""
+        """Decode a value. Raises UnreadableBytes."""
 
 
 def values_of(kind: SchemaType, text: str, references: Mapping[str, str], message: str | None = None) -> Values:
-    """`references` has the texts that the schema refers to, directly or not, by the names that the texts use; what
-    others depend on comes first. `message` is the full name of the message that is written if it is not the first of a
-    Protobuf schema. Raises InvalidSchema, and KasparError if the format's library is not installed.
+    """Prepare a schema. `references` has the texts that it refers to, directly or not, by the names used in the texts,
+    dependencies first. `message` is the full name of the message to write if it is not the first one of a Protobuf
+    schema. Raises InvalidSchema, and KasparError if the format's library is not installed.
     """
     try:
         return _values_of(kind, text, references, message)
@@ -35,7 +35,7 @@ def values_of(kind: SchemaType, text: str, references: Mapping[str, str], messag
 
 
 def _values_of(kind: SchemaType, text: str, references: Mapping[str, str], message: str | None) -> Values:
-    match kind:  # each brings a library of its own
+    match kind:  # each needs its own library
         case SchemaType.AVRO:
             from kaspar.serialization.avro_values import AvroValues
 

@@ -1,12 +1,12 @@
 """Confluent's wire format: which schema a record was written with.
 
-Mostly it stands in front of the value: the magic byte 0, the id of the schema in four bytes, and for Protobuf the
+Usually this is a prefix of the value: the magic byte 0, the id of the schema in four bytes, and for Protobuf the
 message indexes. Newer serializers can put the schema's GUID into a header instead (`__key_schema_id`,
-`__value_schema_id`): the magic byte 1, its 16 bytes, and for Protobuf the message indexes; the value has then nothing
-in front of it. The GUID in front of the value is read as well.
+`__value_schema_id`): the magic byte 1, its 16 bytes, and for Protobuf the message indexes. The value then has no
+prefix. A GUID as a prefix of the value is read as well.
 
-Message indexes say which message of a `.proto` file it is: [2, 0] is the first message inside of the third. They are
-a count and the indexes, all as zigzag varints; the first message of a file, [0], is the single byte 0.
+Message indexes identify the message in a `.proto` file: [2, 0] is the first message inside of the third. They are a
+count and the indexes, all as zigzag varints; the first message of a file, [0], is the single byte 0.
 """
 
 import struct
@@ -26,21 +26,21 @@ _MAGIC_GUID: Final = 1
 _ID: Final = struct.Struct(">bI")
 _GUID_BYTES: Final = 16
 _MAX_INDEXES: Final = 100
+"""More than protoc accepts as the depth of nested messages."""
 _MAX_VARINT_BYTES: Final = 5  # of 32 bits
-"""protoc refuses messages inside of messages at less than that."""
 
 FIRST_MESSAGE: Final = (0,)
 
 SchemaKey = int | UUID
-"""By what a schema is looked up: its id, or its GUID."""
+"""How a schema is looked up: by its id, or its GUID."""
 
 Headers = Iterable[tuple[str, str | bytes | None]] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """What a record says of its schema. `start` is where the payload begins in the bytes; for Protobuf these are the
-    message indexes, unless they came with a header: then they are in `indexes`, as bytes."""
+    """What the prefix or header of a record says about its schema. `start` is where the payload begins; for Protobuf
+    this includes the message indexes, unless they are in the header: then `indexes` has their bytes."""
 
     schema: SchemaKey
     start: int
@@ -57,10 +57,10 @@ def guid_header(guid: UUID, message_indexes: Sequence[int] | None = None) -> byt
 
 
 def read_frame(data: bytes, headers: Headers = None, *, is_key: bool = False) -> Framed:
-    """Of a key or a value with the headers of its record. Raises UnreadableBytes."""
+    """Read the prefix of a key or a value, or the record's header. Raises UnreadableBytes."""
     if headers:
         name = KEY_HEADER if is_key else VALUE_HEADER
-        # The last one counts, as for Kafka's Headers.lastHeader.
+        # The last one counts, as in Kafka's Headers.lastHeader.
         found = next((value for key, value in reversed(list(headers)) if key == name), None)
         if found is not None:
             header = found.encode("latin-1") if isinstance(found, str) else found
@@ -97,7 +97,7 @@ def write_indexes(indexes: Sequence[int]) -> bytes:
 
 
 def read_indexes(data: bytes, start: int = 0) -> tuple[tuple[int, ...], int]:
-    """The message indexes that begin there, and where they end. Raises UnreadableBytes."""
+    """The message indexes at this position, and where they end. Raises UnreadableBytes."""
     if start < len(data) and data[start] == 0:
         return FIRST_MESSAGE, start + 1
     count, position = _read_varint(data, start)

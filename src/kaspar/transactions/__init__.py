@@ -1,1 +1,1 @@
-"""The transaction coordinator: which transactions are open, and how each of them ended."""
+"""The transaction coordinator: the state of every transactional id, and how its transactions end."""

@@ -19,7 +19,7 @@ class WriteMarkers:
 
 @dataclass(frozen=True, slots=True)
 class WriteFences:
-    """Write the fence of a prepared transaction to each of its partitions. Nobody is told that it is prepared before
+    """Write the fence of a prepared transaction to each of its partitions. That it is prepared is reported only after
     all of them have it.
     """
 

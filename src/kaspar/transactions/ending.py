@@ -1,19 +1,19 @@
-"""EndTxn: whether a client may end its transaction so, by the rules of the version it speaks.
+"""EndTxn: whether a client may end its transaction in this way, by the rules of the version it uses.
 
-Under transactions v2 (EndTxn 5, KIP-890) a request is told from a retry, and from one for the previous transaction, by
-its epoch, since every end bumps it. "Now" has the current id and epoch of the producer, "again" the previous ones:
+Under transactions v2 (EndTxn 5, KIP-890) the epoch distinguishes a request from a retry, and from one for the previous
+transaction, because every end bumps it. "Now" has the producer's current id and epoch, "again" the previous ones:
 
     |                | aborts now | aborts again      | commits now       | commits again     |
     | Ongoing        | aborted    | PRODUCER_FENCED   | committed         | PRODUCER_FENCED   |
     | Empty          | aborted    | PRODUCER_FENCED   | INVALID_TXN_STATE | PRODUCER_FENCED   |
-    | CompleteAbort  | aborted    | as it was         | INVALID_TXN_STATE | INVALID_TXN_STATE |
-    | CompleteCommit | aborted    | INVALID_TXN_STATE | INVALID_TXN_STATE | as it was         |
+    | CompleteAbort  | aborted    | unchanged         | INVALID_TXN_STATE | INVALID_TXN_STATE |
+    | CompleteCommit | aborted    | INVALID_TXN_STATE | INVALID_TXN_STATE | unchanged         |
 
-An abort of nothing raises the epoch like any other: its client cannot know whether what it sent has arrived, and must
-not meet it again in its next transaction. By the older rules the epoch stays, so a repetition looks like the request
-itself, and a delayed one may end the next transaction: that is what v2 is for.
+Aborting an empty transaction bumps the epoch as well: the client cannot know whether its batches have arrived, and a
+late one must not become part of its next transaction. By the older rules the epoch does not change, so a retry looks
+like the request itself, and a delayed one may end the next transaction. That is the reason for v2.
 
-While a transaction is being completed everybody has to wait (CONCURRENT_TRANSACTIONS).
+While a transaction is being completed, all requests have to wait (CONCURRENT_TRANSACTIONS).
 """
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -30,7 +30,7 @@ from kaspar.transactions.state import (
 
 
 def end(transaction: Transaction, producer: ProducerIdAndEpoch, *, committed: bool, terms: Terms) -> Transaction:
-    """What becomes of it; the same object if it has ended so already. `terms.version` is the client's."""
+    """The transaction after this EndTxn; the same object if this is a retry. `terms.version` is the client's."""
     if terms.version >= TRANSACTIONS_V2:
         is_repeated = _check_v2(transaction, producer, committed)
     else:

@@ -1,14 +1,15 @@
-"""InitProducerId for a transactional id: who writes from now on, and what becomes of the transaction before.
+"""InitProducerId for a transactional id: which producer may write from now on, and what happens to the transaction
+before.
 
 Rules:
-- A producer that names no id and epoch is a new one: the epoch is bumped, and all before it are fenced.
-- A producer that names its id and epoch goes on with the next epoch (KIP-360). If the response was lost and it asks
-  again, it gets the same one: the coordinator remembers the epoch before, until another asks or it is restarted.
+- A producer without id and epoch is a new one: the epoch is bumped, and all earlier producers are fenced.
+- A producer with its id and epoch continues with the next epoch (KIP-360). If the response was lost and it retries, it
+  gets the same one: the coordinator remembers the epoch before until another request or a restart.
 - An open transaction is aborted first; the client has to retry (CONCURRENT_TRANSACTIONS).
-- Unless it asks to keep it (KIP-939): then the transaction stays as it is, nothing can be added to it, and only the new
-  pair ends it. With `enable2Pc` its timeout is lifted too: it is prepared, and waits for its owner's decision. Before
-  anybody hears of it, every partition has its fence (`Transaction.fence`, broker/coordination/fences.py).
-- An epoch that is exhausted is followed by a new producer id at epoch 0.
+- Unless the request keeps it (KIP-939): then the transaction stays as it is, nothing can be added to it, and only the
+  new pair ends it. With `enable2Pc` its timeout is removed too: it is prepared, and waits for its owner's decision.
+  Every partition gets its fence before this is reported (`Transaction.fence`, broker/coordination/fences.py).
+- An exhausted epoch is followed by a new producer id at epoch 0.
 """
 
 from collections.abc import Callable
@@ -32,10 +33,10 @@ from kaspar.transactions.state import (
 
 
 class Terms(NamedTuple):
-    """What a decision needs to know beside the transaction and the request."""
+    """The inputs of a decision besides the transaction and the request."""
 
     version: int
-    """The finalised level of `transaction.version`."""
+    """The finalized level of `transaction.version`."""
     now_ms: int
     next_producer_id: Callable[[], int]
 
@@ -59,9 +60,9 @@ def check_request(request: InitProducerIdRequest, settings: CoordinatorSettings)
 def initialise(
     transaction: Transaction | None, request: InitProducerIdRequest, *, last_epoch: int, terms: Terms
 ) -> Transaction:
-    """What becomes of the id; the same object if the request repeats one that was carried out.
+    """The transaction after this request; the same object if the request is a retry of one that was carried out.
 
-    `last_epoch` is the epoch that its client had before the one it has now, if that is remembered.
+    `last_epoch` is the epoch that the client had before its current one, if that is remembered.
     """
     expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if transaction is None:
@@ -78,7 +79,7 @@ def initialise(
 
 
 def response(transaction: Transaction) -> InitProducerIdResponse:
-    """The response after `initialise`. An abort is under way where another transaction was open."""
+    """The response after `initialise`. If another transaction was open, its abort is under way."""
     if transaction.state in ENDING_STATES:
         return InitProducerIdResponse(
             error_code=ErrorCode.CONCURRENT_TRANSACTIONS, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH
@@ -94,7 +95,7 @@ def response(transaction: Transaction) -> InitProducerIdResponse:
 
 
 def _new(request: InitProducerIdRequest, terms: Terms) -> Transaction:
-    """An id nobody has used. A producer may name a pair all the same: the id was forgotten, being idle for long."""
+    """A new id. The request may still contain a pair, because the id was forgotten after being idle for long."""
     assert request.transactional_id
     return Transaction(
         transactional_id=request.transactional_id,
@@ -105,7 +106,7 @@ def _new(request: InitProducerIdRequest, terms: Terms) -> Transaction:
 
 
 def _check_expected(transaction: Transaction, expected: ProducerIdAndEpoch) -> None:
-    """The producer id is the one its client has, or the one before it, whose epochs were exhausted."""
+    """Check that the producer id is the client's current one, or the one before it, whose epochs were exhausted."""
     if expected.producer_id == transaction.client_producer.producer_id or transaction.was_prepared_by(expected):
         return
     if expected.producer_id == transaction.previous_producer_id and expected.producer_epoch >= LAST_EPOCH:
@@ -134,7 +135,7 @@ def _keep(
 ) -> Transaction:
     if expected.producer_id != NO_PRODUCER_ID and expected != transaction.client_producer:
         if transaction.was_prepared_by(expected):
-            return transaction  # its response was lost, and no other has asked since
+            return transaction  # the response was lost, and there was no other request since
         raise _fenced(transaction, expected)
     epochs = 1 if transaction.state is TransactionState.PREPARED else EPOCHS_TO_PREPARE
     pair = _next_pair(transaction, terms, epochs)
@@ -142,7 +143,7 @@ def _keep(
 
 
 def _abort(transaction: Transaction, expected: ProducerIdAndEpoch, terms: Terms) -> Transaction:
-    """Kafka lets a fenced producer abort the transaction of a newer one, and fences it only then."""
+    """Abort the open transaction. Kafka lets a fenced producer do this to a newer one, and fences it only then."""
     if expected.producer_id != NO_PRODUCER_ID and expected != transaction.client_producer:
         raise _fenced(transaction, expected)
     return transaction.fenced(version=terms.version, now_ms=terms.now_ms, next_producer_id=terms.next_producer_id)

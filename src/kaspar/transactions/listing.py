@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what people see of a transaction, in Kafka's words."""
+"""DescribeTransactions and ListTransactions: a transaction as tools see it, in Kafka's terms."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -10,7 +10,7 @@ _STATE_NAMES = frozenset(state.wire_name for state in TransactionState)
 
 
 def describe(transaction: Transaction) -> describe_transactions.TransactionState:
-    """The pair is that of its records: by it a partition's open transactions are matched to their owners."""
+    """Describe a transaction. The pair is that of its records, which identifies the owner of open transactions."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(transaction.partitions):
         topics.setdefault(topic, []).append(partition)
@@ -47,8 +47,8 @@ def listed(
     matches: Callable[[str], bool],
     age_ms: Callable[[Transaction], int],
 ) -> Iterator[list_transactions.TransactionState | None]:
-    """Of each: None if it passes not every filter of the request. `matches` is its pattern, and `age_ms` says how long
-    ago a transaction began. Other events may come while somebody goes through them.
+    """Yield each transaction, or None where a filter of the request excludes it. `matches` is the pattern filter, and
+    `age_ms` returns how long ago a transaction began. Other events may be handled between two of them.
     """
     states = frozenset(request.state_filters)
     producer_ids = frozenset(request.producer_id_filters)
@@ -74,5 +74,5 @@ def listed(
 
 
 def unknown_states(request: list_transactions.ListTransactionsRequest) -> tuple[str, ...]:
-    """The state filters that name no state."""
+    """The state filters that are not names of states."""
     return tuple(name for name in dict.fromkeys(request.state_filters) if name not in _STATE_NAMES)

@@ -1,7 +1,8 @@
-"""AddPartitionsToTxn: which partitions belong to a transaction. The first of them opens it.
+"""AddPartitionsToTxn: which partitions belong to a transaction. The first one opens it.
 
-Before transactions v2 a client adds them itself, and leaders ask whether it has (verify only). With v2 a leader adds
-its partition before it takes the first batch. Either way nothing gets into a partition for which no marker would come.
+Before transactions v2 a client adds them itself, and leaders check whether it has (verify only). With v2 a leader adds
+its partition before it accepts the first batch. Either way no batch is appended to a partition that would get no
+marker.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,9 +22,10 @@ from kaspar.transactions.state import ENDING_STATES, Transaction, TransactionSta
 def add_partitions(
     transaction: Transaction, producer: ProducerIdAndEpoch, partitions: frozenset[TopicPartition], *, terms: Terms
 ) -> Transaction:
-    """What becomes of it; the same object if all of them belong to it already.
+    """The transaction with these partitions; the same object if all of them already belong to it.
 
-    A producer with a new id and epoch must wait for the previous transaction like any other: so this comes first.
+    Also a producer with a new id and epoch must wait for the previous transaction to complete, so this is checked
+    first.
     """
     if transaction.state in ENDING_STATES:
         raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
@@ -36,7 +38,7 @@ def add_partitions(
 def verify_partitions(
     transaction: Transaction, producer: ProducerIdAndEpoch, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Whether each of them belongs to the open transaction of that producer."""
+    """For each partition, whether it belongs to the open transaction of this producer."""
     _check_writer(transaction, producer)
     if transaction.state in ENDING_STATES:
         raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction is being completed")

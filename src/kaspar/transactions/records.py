@@ -1,8 +1,8 @@
-"""The records of `__transaction_state`: one for each transactional id, the last one counts (a tombstone: forgotten).
+"""The records of `__transaction_state`: one for each transactional id, of which the last one counts (a tombstone: the
+id is forgotten).
 
 Version 0 of the value is what Kafka writes while `transaction.version` is 0. Version 1 has room for tagged fields,
-which an older release passes over: the ids of KIP-890 and, in the place where KIP-939 puts it, the second epoch of a
-prepared transaction.
+which older releases skip: the ids of KIP-890 and, where KIP-939 puts it, the second epoch of a prepared transaction.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a broker's settings say about transactions."""
+"""The broker's settings for transactions."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,15 @@ from kaspar.config import BrokerConfig
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
     max_timeout_ms: int
-    """The longest timeout that InitProducerId may ask for."""
+    """The longest timeout that InitProducerId may request."""
     expiration_ms: int
-    """How long an id that no transaction uses is remembered."""
+    """How long an unused id is kept."""
     expiry_interval_ms: int
-    """How often such ids are looked for."""
+    """How often unused ids are looked for."""
     two_phase_commit: bool
     """Whether a transaction may wait for its owner's decision, without a timeout."""
     prepared_max_age_ms: int
-    """How long it may do so at most, from its start."""
+    """The longest time that it may wait, from its start."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> "CoordinatorSettings":

@@ -1,20 +1,20 @@
 """The transaction coordinator of one partition of `__transaction_state`: all transactional ids that belong to it.
 
-Durable state is `transactions`, and only `replay` changes it. Beside the log a shard knows what a coordinator may
-forget when it is restarted: when things happened on the steady clock (`Watches`), and the epoch a client had before its
-last one (`LastEpochs`).
+Durable state is `transactions`, and only `replay` changes it. Besides, a shard has state that may be lost in a restart:
+the times of events on the steady clock (`Watches`), and the epoch that a client had before its last one (`LastEpochs`).
 
 Rules:
-- A transaction is ended in two steps. First the decision is in the log (PrepareCommit, PrepareAbort); when that is
-  committed the client gets its response and markers are written; when every partition has its marker, the end is in
-  the log too. A coordinator that is loaded writes the markers of every transaction that it finds in between.
-- Whatever is reported of markers counts only for the pair they were written under: a late report of one transaction
-  completes no other.
-- A transaction is prepared in two steps as well: first that is in the log, then its partitions get their fences. A
-  coordinator that is loaded does not know how far that got, and writes the fences of all that are prepared again.
-- A transaction that is open for longer than its timeout is aborted, its producer fenced. One that waits for its owner's
-  decision has no timeout; it is aborted when it is older than the broker allows, but not right after a start.
-- An id that no transaction uses is forgotten when it was idle for long.
+- A transaction is ended in two steps. First the decision is in the log (PrepareCommit, PrepareAbort). When that is
+  committed, the client gets its response and markers are written. When every partition has its marker, the end is in
+  the log too. A coordinator that is loaded writes the markers of every transaction between these steps.
+- A report of markers counts only for the pair with which they were written: a late report of one transaction does not
+  complete another.
+- A transaction is prepared in two steps as well: first this is in the log, then its partitions get their fences. A
+  coordinator that is loaded does not know which fences were written, and writes those of all prepared transactions
+  again.
+- A transaction that is open for longer than its timeout is aborted, and its producer is fenced. One that waits for its
+  owner's decision has no timeout; it is aborted when it is older than the broker allows, but not right after a start.
+- An unused id is forgotten after it was idle for long.
 """
 
 from collections import deque
@@ -48,14 +48,14 @@ from kaspar.transactions.state import (
 from kaspar.transactions.watches import LastEpochs, Watches
 
 RETRY_MS: Final = 1_000
-"""When something that nobody waits for is tried again, after the log has refused it."""
+"""When a step for which no client waits is retried after the log has refused it."""
 LOOK_AT_ONCE: Final = 2000
-"""So many ids are looked at before the event loop does something else ..."""
+"""The number of ids that are looked at in one turn of the event loop ..."""
 FORGET_AT_ONCE: Final = 250
-"""... or so many are forgotten: their tombstones are one batch."""
+"""... or that are forgotten in it: their tombstones are one batch."""
 PREPARED_AFTER_LOADING_MS: Final = 60 * 60_000
-"""So long, at least, a transaction may wait for its owner after its coordinator was loaded: for an owner that could not
-decide while no broker ran, and for a clock that was wrong at the start to be set right."""
+"""The minimum time for which a transaction may wait for its owner after its coordinator was loaded. The owner may have
+been unable to decide while no broker ran, and a wrong clock may be corrected after the start."""
 
 
 class TimeoutOf(NamedTuple):
@@ -68,7 +68,7 @@ class CompletionOf(NamedTuple):
 
 
 class _Expiry(Enum):
-    """The timer at which all ids of the shard are looked at."""
+    """The timer for looking at all ids of the shard."""
 
     EXPIRY = "expiry"
 
@@ -87,17 +87,17 @@ class TransactionShard:
         next_producer_id: Callable[[], int],
         transaction_version: Callable[[], int],
     ) -> None:
-        """`next_producer_id` gives an id that was never used, or raises Refused; `transaction_version` is the finalised
-        level of that feature.
+        """`next_producer_id` returns an unused id, or raises Refused; `transaction_version` returns the finalized level
+        of that feature.
         """
         self.partition = partition
         self.transactions: dict[str, Transaction] = {}
         self.waiting_for_their_owners: dict[str, Transaction] = {}
-        """The transactions without a timeout that are open: each holds up readers until its owner decides."""
+        """Open transactions without a timeout. Each blocks readers until its owner decides."""
         self._unfinished: dict[str, Transaction] = {}
-        """Those that are open or being ended."""
+        """Transactions that are open or being ended."""
         self._to_look_at: deque[str] = deque()
-        """What is left of the round that looks for idle ids."""
+        """The remaining ids of the round that looks for unused ones."""
         self._settings = settings
         self._coordinator_epoch = coordinator_epoch
         self._next_producer_id = next_producer_id
@@ -138,7 +138,7 @@ class TransactionShard:
         return record is not None
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """Nobody writes to this topic in a transaction, so no marker has a meaning here."""
+        """Ignored: nothing is written to this topic in a transaction, so markers have no meaning here."""
 
     def loaded(self, now: Now) -> Decision:
         decision = Decision(timers=[Timer(EXPIRY, now.steady_ms + self._settings.expiry_interval_ms)])
@@ -181,8 +181,8 @@ class TransactionShard:
         *,
         version: int,
     ) -> Decision:
-        """The response is an AddPartitionsToTxnResult, of which a request for several transactions gets one each.
-        `version` is the transaction.version that the client speaks.
+        """The response is an AddPartitionsToTxnResult, because a request for several transactions contains one of each.
+        `version` is the transaction.version that the client uses.
         """
         before = self._known(transactional_id)
         after = add_partitions(before, producer, partitions, terms=self._terms(now, version))
@@ -198,7 +198,7 @@ class TransactionShard:
         return result_of(transactional_id, codes)
 
     def end(self, request: EndTxnRequest, now: Now, *, version: int) -> Decision:
-        """`version` is the transaction.version that the client speaks."""
+        """`version` is the transaction.version that the client uses."""
         before = self._known(request.transactional_id)
         after = end(
             before,
@@ -225,10 +225,10 @@ class TransactionShard:
     def list_transactions(
         self, request: ListTransactionsRequest, matches: Callable[[str], bool], now: Now
     ) -> Iterator[ListedTransaction | None]:
-        """Of each id: None if it passes not all filters."""
+        """Yield each transaction, or None where a filter excludes it."""
 
         def age_ms(transaction: Transaction) -> int:
-            """Of one that may time out, by the clock that ends it."""
+            """The age of a transaction; of one that may time out, by the clock that ends it."""
             if transaction.state in UNFINISHED_STATES:
                 return self._watches.age_ms(transaction, now)
             return now.wall_ms - transaction.start_ms
@@ -238,7 +238,7 @@ class TransactionShard:
     # -- markers and timers ------------------------------------------------------------------------------------------
 
     def markers_written(self, transactional_id: str, producer: ProducerIdAndEpoch, now: Now) -> Decision:
-        """Every partition of the transaction has the marker that was written under this pair."""
+        """Complete the transaction: every partition has the marker that was written with this pair."""
         before = self.transactions.get(transactional_id)
         if before is None or before.state not in ENDING_STATES or before.producer != producer:
             return Decision()
@@ -272,14 +272,14 @@ class TransactionShard:
         terms = self._terms(now, self._transaction_version())
         try:
             after = before.fenced(version=terms.version, now_ms=terms.now_ms, next_producer_id=terms.next_producer_id)
-        except Refused:  # no producer id is at hand, and this one's epochs are exhausted
+        except Refused:  # no producer id is available, and this one's epochs are exhausted
             return again
         decision = self._change(before, after, now)
         decision.if_refused = lambda code, now: again
         return decision
 
     def _forget_idle(self, now: Now) -> Decision:
-        """A slice of a round over all ids."""
+        """Forget the idle ids in the next slice of a round over all ids."""
         to_look_at = self._to_look_at
         if not to_look_at:
             to_look_at.extend(self.transactions)

@@ -1,15 +1,15 @@
-"""One transactional id and what may become of it: the states, the table of transitions, and the pairs of producer id
-and epoch that each of them leaves behind.
+"""One transactional id and its possible changes: the states, the table of transitions, and the resulting pairs of
+producer id and epoch.
 
-A Transaction is a value. What an event makes of it is a new one; the log has it before anybody sees it.
+A Transaction is an immutable value. An event creates a new one, which is in the log before it becomes visible.
 
 Rules:
-- `TRANSITIONS` is the only place that says what may follow what.
-- Every end of a transaction under transactions v2 (KIP-890), and every end that its client did not ask for, raises the
-  epoch: what was sent for one transaction can never reach the next.
-- Epochs end at 32766. The maximum, 32767, appears only in markers and fences: a producer with an exhausted epoch can
+- `TRANSITIONS` is the only definition of which state may follow which.
+- Every end of a transaction under transactions v2 (KIP-890), and every end that its client did not request, bumps the
+  epoch: a batch that was sent for one transaction can never become part of the next.
+- Epochs end at 32766. The maximum, 32767, is used only in markers and fences: a producer with an exhausted epoch can
   still be fenced, and continues with a new producer id at epoch 0.
-- A transaction that is prepared leaves out an epoch, which no client ever has: the one of its `fence`.
+- A prepared transaction skips an epoch, which no client ever has: that of its `fence`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,20 +23,20 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 LAST_EPOCH: Final = 32766
-"""The highest epoch a client ever has."""
+"""The highest epoch that a client can have."""
 MARKER_EPOCH: Final = 32767
-"""The epoch of the last marker of a producer id that is not used any more."""
+"""The epoch of the last marker of a producer id that is no longer used."""
 EPOCHS_TO_PREPARE: Final = 2
-"""So much higher than the epoch of the records is that of who prepares the transaction: one is for the fence."""
+"""The epoch of the client that prepared the transaction is this much above its records': one is for the fence."""
 NO_TIMEOUT_MS: Final = 2**31 - 1
-"""The timeout of those who take part in a two-phase commit (KIP-939): none. It waits for its owner's decision."""
+"""Means no timeout, in a two-phase commit (KIP-939): the transaction waits for its owner's decision."""
 TRANSACTIONS_V2: Final = 2
-"""The first level of `transaction.version` at which every end raises the epoch."""
+"""The first level of `transaction.version` at which every end bumps the epoch."""
 
 
 class TransactionState(Enum):
     """Kafka's states by Kafka's names. PREPARED is ours: Kafka calls it Ongoing, on the wire and in the log, where the
-    second pair of producer id and epoch tells it apart."""
+    second pair of producer id and epoch distinguishes it."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -69,7 +69,7 @@ _E = TransactionEvent
 _BETWEEN_TRANSACTIONS: Final = {
     _E.INITIALISE: _S.EMPTY,
     _E.ADD_PARTITIONS: _S.ONGOING,
-    _E.ABORT: _S.PREPARE_ABORT,  # of nothing, under transactions v2: the client cannot know that nothing was written
+    _E.ABORT: _S.PREPARE_ABORT,  # of an empty one, under transactions v2: the client cannot know that it is empty
     _E.EXPIRE: _S.DEAD,
 }
 
@@ -88,12 +88,12 @@ TRANSITIONS: Final[Mapping[TransactionState, Mapping[TransactionEvent, Transacti
         _E.ABORT: _S.PREPARE_ABORT,
         _E.FENCE: _S.PREPARE_EPOCH_FENCE,
     },
-    _S.PREPARE_EPOCH_FENCE: {_E.ABORT: _S.PREPARE_ABORT},  # on the way to it, in one step: never in the log
+    _S.PREPARE_EPOCH_FENCE: {_E.ABORT: _S.PREPARE_ABORT},  # an intermediate step of one event: never in the log
     _S.PREPARE_COMMIT: {_E.MARKERS_WRITTEN: _S.COMPLETE_COMMIT},
     _S.PREPARE_ABORT: {_E.MARKERS_WRITTEN: _S.COMPLETE_ABORT},
     _S.COMPLETE_COMMIT: _BETWEEN_TRANSACTIONS,
     _S.COMPLETE_ABORT: _BETWEEN_TRANSACTIONS,
-    _S.DEAD: {},  # in the log: a tombstone
+    _S.DEAD: {},  # a tombstone in the log
 }
 
 OPEN_STATES: Final = frozenset({_S.ONGOING, _S.PREPARED})
@@ -103,11 +103,11 @@ COMPLETE_STATES: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What is known of one transactional id: its last transaction, and its producer. Times are the wall clock's."""
+    """The state of one transactional id: its last transaction, and its producer. Times are by the wall clock."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
-    """The pair under which the records of the transaction are in the partitions and, once it ends, its markers."""
+    """The pair of the transaction's records in the partitions and, once it ends, of its markers."""
     timeout_ms: int
     last_update_ms: int
     start_ms: int = NO_TIME
@@ -121,7 +121,7 @@ class Transaction:
 
     @property
     def client_producer(self) -> ProducerIdAndEpoch:
-        """The id and epoch that its client has: a producer with others is fenced."""
+        """The id and epoch of its client. A producer with another pair is fenced."""
         if self.next_producer_id == NO_PRODUCER_ID:
             return self.producer
         return ProducerIdAndEpoch(self.next_producer_id, max(self.next_producer_epoch, 0))
@@ -132,11 +132,11 @@ class Transaction:
 
     @property
     def waits_for_its_owner(self) -> bool:
-        """Open, and no timeout ends it."""
+        """Whether it is open, and no timeout ends it."""
         return self.state in OPEN_STATES and self.timeout_ms == NO_TIMEOUT_MS
 
     def directly_follows(self, producer: ProducerIdAndEpoch) -> bool:
-        """Whether `producer` is the pair its client had before its last EndTxn: who names it, repeats that."""
+        """Whether `producer` is the client's pair before its last EndTxn, so that a request with it is a retry."""
         current = self.client_producer
         if current.producer_id == producer.producer_id:
             return current.producer_epoch == producer.producer_epoch + 1
@@ -148,13 +148,14 @@ class Transaction:
 
     @property
     def fence(self) -> ProducerIdAndEpoch:
-        """The pair that a prepared transaction has at its partitions: above that of its records, which nobody can write
-        with any more, and below that of its owner, who has to ask the coordinator, and is refused.
+        """The pair with which a prepared transaction is fenced in its partitions. It is above that of the records, with
+        which nothing can be written any more, and below that of the owner, which has to ask the coordinator, and is
+        refused.
         """
         return ProducerIdAndEpoch(self.producer.producer_id, min(self.producer.producer_epoch + 1, MARKER_EPOCH))
 
     def was_prepared_by(self, producer: ProducerIdAndEpoch) -> bool:
-        """Whether this pair of its records has prepared it, and nobody has taken it over since."""
+        """Whether this pair, that of its records, has prepared it, and no other has taken it over since."""
         if self.state is not TransactionState.PREPARED or producer != self.producer:
             return False
         current = self.client_producer
@@ -162,7 +163,7 @@ class Transaction:
             return current.producer_epoch == producer.producer_epoch + EPOCHS_TO_PREPARE
         return current.producer_epoch == 0 and producer.producer_epoch + EPOCHS_TO_PREPARE > LAST_EPOCH
 
-    # -- what events make of it --------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def initialised(self, producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
         return self._after(
@@ -186,7 +187,7 @@ class Transaction:
         )
 
     def kept(self, client_producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
-        """Nothing is added to it any more, and only who knows the new pair may end it."""
+        """Keep the transaction: nothing is added to it any more, and it can be ended only with the new pair."""
         return self._after(
             TransactionEvent.PREPARE,
             previous_producer_id=self.producer.producer_id,
@@ -199,14 +200,14 @@ class Transaction:
     def ended(
         self, *, committed: bool, version: int, now_ms: int, next_producer_id: Callable[[], int]
     ) -> "Transaction":
-        """As its client asked for. By the rules before transactions v2 its client's epoch stays."""
+        """End the transaction as its client requested. Before transactions v2 the client's epoch stays the same."""
         event = TransactionEvent.COMMIT if committed else TransactionEvent.ABORT
         raised = version >= TRANSACTIONS_V2
         pairs = self._raised(next_producer_id) if raised else self._ends_with(self.client_producer)
         return self._after(event, **pairs, **self._end(version, now_ms))
 
     def fenced(self, *, version: int, now_ms: int, next_producer_id: Callable[[], int]) -> "Transaction":
-        """Aborted, although its client did not ask for it: its epoch is raised by the rules of every version."""
+        """Abort the transaction without a request of its client, whose epoch is bumped in every version."""
         pairs = self._raised(next_producer_id if version >= TRANSACTIONS_V2 else None)
         fence = self._after(TransactionEvent.FENCE, **pairs)
         return fence._after(TransactionEvent.ABORT, **self._end(version, now_ms))
@@ -233,16 +234,16 @@ class Transaction:
         }
 
     def _raised(self, next_producer_id: Callable[[], int] | None) -> dict[str, Any]:
-        """The epoch after its client's. A client that has no epoch left gets a new id, if there is a way to get one:
-        otherwise with its next InitProducerId.
+        """The next epoch of its client. If there is none, the client gets a new id now, provided that one can be
+        assigned, or otherwise with its next InitProducerId.
         """
         if self.is_epoch_exhausted and next_producer_id is not None:
             return self._ends_with(ProducerIdAndEpoch(next_producer_id(), 0))
         return self._ends_with(_next_epoch(self.client_producer))
 
     def _ends_with(self, after: ProducerIdAndEpoch) -> dict[str, Any]:
-        """Its client goes on with that pair. Markers have it too, unless it has another id than the records: then they
-        have the last epoch of theirs.
+        """The client continues with this pair. Markers have it too, unless its id is not that of the records: then they
+        have the last epoch of the records' id.
         """
         if after.producer_id == self.producer.producer_id:
             return {"producer": after, "next_producer_id": NO_PRODUCER_ID, "next_producer_epoch": NO_EPOCH}

@@ -1,4 +1,4 @@
-"""A Transaction as the log has it, and back."""
+"""Converts a Transaction to its record and back."""
 
 from collections import defaultdict
 from typing import Final
@@ -53,7 +53,7 @@ def _partitions(transaction: Transaction) -> tuple[PartitionsSchema, ...] | None
 
 
 def from_record(record: StoredRecord) -> Transaction | None:
-    """None: the id is forgotten."""
+    """The transaction, or None if its id was forgotten."""
     key, value = record
     assert isinstance(key, TransactionLogKey)
     if value is None:
@@ -87,7 +87,7 @@ def id_of(record: StoredRecord) -> str:
 
 
 def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
-    """The record behind these bytes. None for a kind that only a later release knows; MalformedBytes for no record."""
+    """Decode a record. None for a kind of a later release; raises MalformedBytes for anything else."""
     record = KINDS.decode(key, value)
     if record is not None and isinstance(record.value, TransactionLogValue):
         status = record.value.transaction_status
@@ -97,8 +97,8 @@ def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
 
 
 def encode(record: StoredRecord, *, version: int) -> tuple[bytes, bytes | None]:
-    """Version 0, which Kafka writes at that level of `transaction.version`, has no room for the tagged fields: what
-    they hold is told apart from nothing only by a record that has them.
+    """Encode a record. Version 0, which Kafka writes at that level of `transaction.version`, has no room for tagged
+    fields. It is not used if a record needs them.
     """
     value = record.value
     if version == 0 and isinstance(value, TransactionLogValue) and not _needs_tags(value):

@@ -1,4 +1,4 @@
-"""What a coordinator knows beside the log, and may forget when it is restarted."""
+"""State of a coordinator that is not in the log and may be lost in a restart."""
 
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.coordination import Now
@@ -6,12 +6,13 @@ from kaspar.transactions.state import NO_EPOCH, Transaction
 
 
 class Watches:
-    """When each transaction began and each id was last used, on the steady clock: a wall clock that jumps ends none of
-    them. Of what was before the shard was loaded only the log knows when; that is judged by the time that is believed
-    now, so that a clock that was wrong at the start and is set right is followed. But it is at least as old as the
-    shard: a clock that went back keeps nothing open.
+    """When each transaction began and each id was last used, by the steady clock, so that a jump of the wall clock ends
+    no transaction. Only the log has the times from before the shard was loaded. They are compared with the believed
+    time of now, so that corrections of a clock that was wrong at the start take effect. But they are at least as old as
+    the shard, so that a clock that went back keeps nothing open.
 
-    An id keeps one timer. It is not moved when its transaction ends and the next begins: when it fires, somebody looks.
+    An id has one timer. It is not moved when its transaction ends and the next begins: the deadline is checked when it
+    fires.
     """
 
     def __init__(self) -> None:
@@ -30,11 +31,11 @@ class Watches:
         self._started_ms[transactional_id] = now.steady_ms
 
     def least_deadline_ms(self, transaction: Transaction, patience_ms: int) -> int:
-        """For one that began before the shard was loaded: so long after that. For others there is none."""
+        """The least deadline of a transaction from before the shard was loaded: this time after that. 0 for others."""
         return 0 if transaction.transactional_id in self._started_ms else self._loaded_ms + patience_ms
 
     def age_ms(self, transaction: Transaction, now: Now) -> int:
-        """How long ago it began."""
+        """How long ago the transaction began."""
         started_ms = self._started_ms.get(transaction.transactional_id)
         return self._since(started_ms, transaction.start_ms, now)
 
@@ -44,7 +45,7 @@ class Watches:
         return self._since(touched_ms, transaction.last_update_ms, now)
 
     def wakes_by(self, transactional_id: str, at_ms: int) -> bool:
-        """Whether a timer is set that fires no later than that. If not, one has to be set, and counts as set."""
+        """Whether a timer is set that fires no later than that. If not, the caller has to set one."""
         wakes_ms = self._wakes_ms.get(transactional_id)
         if wakes_ms is not None and wakes_ms <= at_ms:
             return True
@@ -65,10 +66,10 @@ class Watches:
 
 
 class LastEpochs:
-    """The epoch that a client had before its current one, which it names when a response was lost. Kafka keeps it
-    beside the log too: after a restart such a client is fenced, and starts again.
+    """The epoch that a client had before its current one, and that it sends if a response was lost. In Kafka it is not
+    in the log either: after a restart such a client is fenced, and starts again.
 
-    It counts for one pair only. So what is remembered of a step that the log then refused does no harm.
+    It is valid for one pair only. So it does no harm if the log refuses the step for which it was remembered.
     """
 
     def __init__(self) -> None:

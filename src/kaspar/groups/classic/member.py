@@ -1,4 +1,4 @@
-"""A member of a classic group: what it said when it joined, what it was assigned, and what it waits for."""
+"""A member of a classic group: what it sent when it joined, its assignment, and its requests that wait."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ NO_ASSIGNMENT = b""
 
 
 def protocols_by_name(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str, bytes]:
-    """In the order of preference. Of two of one name the first counts."""
+    """Metadata by protocol name, in order of preference. The first of two protocols with the same name counts."""
     by_name: dict[str, bytes] = {}
     for protocol in protocols:
         by_name.setdefault(protocol.name, protocol.metadata)
@@ -19,8 +19,8 @@ def protocols_by_name(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str
 
 
 class ClassicMember:
-    """Its session ends at `deadline_ms` (steady clock). A heartbeat moves that and nothing else: the timer, which fires
-    at `timer_at_ms`, finds out then that it came too early.
+    """A member whose session ends at `deadline_ms` (steady clock). A heartbeat only moves the deadline: the timer fires
+    at `timer_at_ms`, and is set again if that was too early.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class ClassicMember:
         self._last_joined: JoinGroupResponseMember | None = None
         self._last_stored: MemberMetadata | None = None
         self.is_new = False
-        """It has yet to see its first generation, and can send no heartbeats before."""
+        """It has not seen its first generation yet, and cannot send heartbeats before that."""
         self.awaiting_join: Ticket | None = None
         self.awaiting_sync: Ticket | None = None
         self.deadline_ms = 0
@@ -75,7 +75,7 @@ class ClassicMember:
 
     @classmethod
     def restored(cls, stored: MemberMetadata, protocol_type: str, protocol_name: str | None) -> "ClassicMember":
-        """As the log has it. Of its protocols only the one in use is known."""
+        """The member as stored in the log. Of its protocols only the one in use is known."""
         return cls(
             stored.member_id,
             instance_id=stored.group_instance_id,
@@ -89,7 +89,7 @@ class ClassicMember:
         )
 
     def replaced_by(self, member_id: str) -> "ClassicMember":
-        """The same static member under another id; whatever the old one waits for stays with it."""
+        """A copy of this static member with another id. Requests that wait stay with the old member."""
         return ClassicMember(
             member_id,
             instance_id=self.instance_id,
@@ -108,13 +108,13 @@ class ClassicMember:
 
     @property
     def is_heard_from(self) -> bool:
-        """A member that waits for a response sends no heartbeats. A new member may wait for too long, in vain."""
+        """Whether its session continues because a request of it waits. Not for a new member: its client may be gone."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def has_same_protocols(self, protocols: dict[str, bytes]) -> bool:
         return list(self.protocols.items()) == list(protocols.items())
 
-    # Both are what they were the last time if nothing of it is different: in a large group that is so for most.
+    # Both return the previous object if nothing has changed, as is the case for most members of a large group.
 
     def as_joined(self, protocol_name: str) -> JoinGroupResponseMember:
         metadata = self.protocols[protocol_name]
@@ -152,7 +152,7 @@ class ClassicMember:
         return last
 
     def described(self, protocol_name: str | None) -> DescribedGroupMember:
-        """With its metadata and assignment if the group has settled on a protocol."""
+        """The member for DescribeGroups, with its metadata and assignment if the group has settled on a protocol."""
         return DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,

@@ -1,7 +1,7 @@
-"""The members of a classic group, its generation and its state: what requests and rebalances work on.
+"""The members, the generation and the state of a classic group. Requests and rebalances operate on it.
 
-The log has the last stable generation of a group, `stored`: that is all that a restart brings back, and only `replay`
-writes it. Everything else (who has joined again, who waits for what, deadlines) is not durable. Rules kept here:
+`stored` is the last stable generation, as in the log. A restart restores nothing else, and only `restore` and `replay`
+write it. Everything else (who has rejoined, requests that wait, deadlines) is not durable. Rules kept here:
 - the state changes only as `TRANSITIONS` allows;
 - a group is Stable if and only if its members and their assignments are those of `stored`.
 """
@@ -25,8 +25,8 @@ from kaspar.protocol.messages.sync_group import SyncGroupResponse
 
 
 class InitialDelay(NamedTuple):
-    """The first rebalance of an empty group waits for more members: `delay_ms` now, then, if somebody came, for as long
-    again, as far as `remaining_ms` goes.
+    """The first rebalance of an empty group waits for more members: `delay_ms` now, then, if a member joined meanwhile,
+    the same again, until `remaining_ms` is used up.
     """
 
     delay_ms: int
@@ -34,7 +34,7 @@ class InitialDelay(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A static member that comes back under another id while the group is stable: done once it is in the log."""
+    """A static member that rejoins under another id while the group is stable. Takes effect once it is in the log."""
 
     old_id: str
     member: ClassicMember
@@ -49,21 +49,21 @@ class ClassicMembership:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.state_timestamp_ms = NO_TIMESTAMP
-        """Since when it is in its state (wall clock): the offsets of an empty group expire from then on."""
+        """Wall-clock time at which the group entered its state. The offsets of an empty group expire from then on."""
         self.roster = Roster()
         self.stored: GroupMetadataValue | None = None
         self.initial_delay: InitialDelay | None = None
         self.member_came_while_waiting = False
         self.replacement: Replacement | None = None
         self._subscriptions: tuple[bytes, ...] = ()
-        """The subscriptions of this generation's members, which are decoded when they are needed."""
+        """The subscriptions of this generation's members, decoded when they are needed."""
         self._has_read_subscriptions = True
         self._subscribed_topics: frozenset[str] | None = None
 
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def new_group_record(self, now: Now) -> StoredRecord:
-        """That the group exists, before it has a generation."""
+        """The record that creates the group, before it has a generation."""
         self.state_timestamp_ms = now.wall_ms
         value = GroupMetadataValue(
             protocol_type="",
@@ -78,7 +78,7 @@ class ClassicMembership:
     def record(
         self, members: Iterable[ClassicMember], leader_id: str | None, assignments: Mapping[str, bytes]
     ) -> StoredRecord:
-        """The group at this generation with these members. A member that the leader left out is assigned nothing."""
+        """The group's record with these members. A member that the leader left out is assigned nothing."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
@@ -96,7 +96,7 @@ class ClassicMembership:
         return [StoredRecord(GroupMetadataKey(group=self.group_id), None)]
 
     def restore(self, value: GroupMetadataValue) -> None:
-        """While the log is read: the group as this record has it, with nobody waiting for anything."""
+        """Set the group to the state in this record while the log is loaded. No request waits."""
         self.stored = value
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None
@@ -109,8 +109,8 @@ class ClassicMembership:
         self._remember_subscriptions()
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """What this group has decided is in the log. A record without members is that of a group that is empty
-        already, or new; one with members has their assignments.
+        """Apply a record that this group decided on and that is now in the log. A record without members is that of a
+        group that is already empty, or new; one with members has their assignments.
         """
         self.stored = value
         if not value.members:
@@ -137,7 +137,7 @@ class ClassicMembership:
         self.state = state
 
     def begin_generation(self, now: Now) -> None:
-        """All members have joined. An empty group begins a generation as well."""
+        """Begin the next generation: all members have joined. An empty group begins a generation as well."""
         self.generation_id += 1
         self.roster.pending_sync.clear()
         if len(self.roster):
@@ -155,7 +155,7 @@ class ClassicMembership:
 
     @property
     def subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that its members read. None: they are not consumers, or their subscriptions cannot be decoded."""
+        """The topics that the members read. None if they are not consumers, or if a subscription cannot be decoded."""
         if not self._has_read_subscriptions:
             self._has_read_subscriptions = True
             self._subscribed_topics = self._read_subscriptions()
@@ -174,7 +174,7 @@ class ClassicMembership:
     # -- replies to members -------------------------------------------------------------------------------------------
 
     def reply_to_join(self, member: ClassicMember, response: JoinGroupResponse, decision: Decision) -> None:
-        """If it waits for a response to JoinGroup."""
+        """Reply to the member's JoinGroup, if one waits."""
         ticket = self.roster.await_join(member, None)
         if ticket is not None:
             decision.add_reply(ticket, response)
@@ -185,7 +185,7 @@ class ClassicMembership:
             decision.add_reply(ticket, response)
 
     def refuse_waiting(self, code: ErrorCode) -> Sequence[Reply]:
-        """To all requests that wait: the group has been converted, or was never created."""
+        """Refuse all requests that wait: the group has been converted, or was never created."""
         decision = Decision()
         for member in self.roster:
             self.reply_to_join(member, join_refused(code, member.member_id), decision)
@@ -208,7 +208,7 @@ class ClassicMembership:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """Refused if there is no such member, or a static member has another id by now."""
+        """Return the member. Refused if there is none with this id, or if the static member has another id by now."""
         if instance_id is not None:
             current = self.roster.static_id(instance_id)
             if current is None:

@@ -1,10 +1,10 @@
 """How a classic group gets from one generation to the next, and how members are removed.
 
-A rebalance is prepared (all members have to join again), completed (all have, or time is up: the next generation
-begins, and their JoinGroup requests get their responses), and ends when the leader's assignment is in the log. Every
-function adds to the decision that is being made: replies, timers, and the record of a group that has become empty.
+A rebalance is prepared (all members have to rejoin), completed (all have, or time is up: the next generation begins,
+and their JoinGroup requests get their responses), and ends when the leader's assignment is in the log. The functions
+add to the decision that is being made: replies, timers, and the record of a group that has become empty.
 
-Three timers: "session" of each member (also of those on the way in), "join" and "sync" of the group.
+There are three timers: "session" for each member (also for pending members), "join" and "sync" for the group.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 
 def joined(group: ClassicMembership, member_id: str) -> JoinGroupResponse:
-    """The leader gets all members."""
+    """The JoinGroup response for a member. Only the leader gets the list of all members."""
     leads = group.roster.leader_id == member_id
     return JoinGroupResponse(
         generation_id=group.generation_id,
@@ -56,7 +56,7 @@ def synced(group: ClassicMembership, assignment: bytes) -> SyncGroupResponse:
 def expect_heartbeat(
     group: ClassicMembership, member: ClassicMember, now: Now, decision: Decision, timeout_ms: int | None = None
 ) -> None:
-    """The member's session is extended. The timer is set only if it would fire too late."""
+    """Extend the member's session. The timer is set only if the current one would fire too late."""
     member.deadline_ms = now.steady_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
     if member.timer_at_ms is None or member.deadline_ms < member.timer_at_ms:
         arm_session_timer(group, member, member.deadline_ms, decision)
@@ -93,7 +93,7 @@ def session_timer_fired(group: ClassicMembership, member_id: str, now: Now) -> D
 
 
 def remove_member(group: ClassicMembership, member: ClassicMember, decision: Decision) -> None:
-    """A request that still waits is refused with UNKNOWN_MEMBER_ID, so that a member that is alive joins again."""
+    """Remove a member. A request of it that waits is refused with UNKNOWN_MEMBER_ID, so that a live member rejoins."""
     group.reply_to_join(member, join_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
     group.reply_to_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
     group.roster.remove(member.member_id)
@@ -108,7 +108,7 @@ def cancel_session_timer(group: ClassicMembership, member_id: str, decision: Dec
 
 
 def maybe_prepare_rebalance(group: ClassicMembership, reason: str, now: Now, decision: Decision) -> None:
-    """Unless one is being prepared already: then this may have been what it waited for."""
+    """Prepare a rebalance. If one is being prepared already, complete it if it was waiting only for this change."""
     if group.state is ClassicState.PREPARING_REBALANCE:
         maybe_complete_join(group, now, decision)
     else:
@@ -116,7 +116,7 @@ def maybe_prepare_rebalance(group: ClassicMembership, reason: str, now: Now, dec
 
 
 def prepare_rebalance(group: ClassicMembership, reason: str, now: Now, decision: Decision) -> None:
-    """All members have to join again. They learn that from heartbeats; those that wait for an assignment, now."""
+    """Make all members rejoin. They learn that from heartbeats, or at once if they wait for an assignment."""
     if group.state is ClassicState.COMPLETING_REBALANCE:
         for member in group.roster:
             member.assignment = NO_ASSIGNMENT
@@ -166,13 +166,13 @@ def join_timer_fired(group: ClassicMembership, now: Now) -> Decision:
 
 
 def maybe_complete_join(group: ClassicMembership, now: Now, decision: Decision) -> None:
-    """If all are there. A group that was empty always waits for as long as it has said."""
+    """Complete the join if all members have joined. A group that was empty always waits for its initial delay."""
     if group.state is ClassicState.PREPARING_REBALANCE and group.initial_delay is None and group.roster.all_have_joined:
         complete_join(group, now, decision)
 
 
 def complete_join(group: ClassicMembership, now: Now, decision: Decision) -> None:
-    """The next generation begins with those who have joined. Static members may be away for as long as a session."""
+    """Begin the next generation with the members that have joined. Static members may be absent for one session."""
     decision.add_timer(GroupTimer(group.group_id, JOIN), None)
     group.initial_delay = None
     for member in [each for each in group.roster if each.awaiting_join is None and not each.is_static]:
@@ -194,7 +194,7 @@ def complete_join(group: ClassicMembership, now: Now, decision: Decision) -> Non
 
 
 def sync_timer_fired(group: ClassicMembership, now: Now) -> Decision:
-    """A member that has not sent SyncGroup by now is gone."""
+    """Remove the members that have not sent SyncGroup by now."""
     decision = Decision()
     silent = [group.roster[member_id] for member_id in sorted(group.roster.pending_sync)]
     if not silent or group.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE):
@@ -207,7 +207,7 @@ def sync_timer_fired(group: ClassicMembership, now: Now) -> Decision:
 
 
 def timer_fired(group: ClassicMembership, timer: GroupTimer, now: Now) -> Decision:
-    """Timers of the consumer group that this one was come to nothing."""
+    """Handle a timer. Timers that were set while this group was a consumer group are ignored."""
     match timer.name:
         case "session":
             return session_timer_fired(group, timer.member_id, now)
@@ -220,7 +220,7 @@ def timer_fired(group: ClassicMembership, timer: GroupTimer, now: Now) -> Decisi
 
 
 def resume(group: ClassicMembership, now: Now, decision: Decision) -> None:
-    """The group is in the log and nobody knows yet who of its members lives: their sessions begin now."""
+    """Begin the sessions of all members after the group was loaded, since it is unknown which of them are alive."""
     for member in group.roster:
         expect_heartbeat(group, member, now, decision)
     size, most = len(group.roster), group.settings.group_max_size

@@ -1,8 +1,8 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of a classic group: the rules, and their order, of
 GroupMetadataManager.classicGroupJoin, classicGroupSync, classicGroupHeartbeat and classicGroupLeave in Kafka.
 
-A refusal is a response where it has a shape of its own (JoinGroup names the member, LeaveGroup has a code for each
-member); elsewhere it is raised.
+A refusal is a response where the API has a special form for it (JoinGroup contains the member id, LeaveGroup has a code
+for each member); elsewhere it is raised.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 from kaspar.protocol.messages.sync_group import SyncGroupRequest
 
 UNKNOWN_MEMBER_ID: Final = ""
-"""The member id of a client that has none yet, or of an admin tool that names an instance id alone."""
+"""The member id of a client that has none yet, or of an admin tool that gives only an instance id."""
 FIRST_JOIN_WITH_REBALANCE_TIMEOUT: Final = 1
 FIRST_JOIN_WITH_REQUIRED_MEMBER_ID: Final = 4
 FIRST_JOIN_WITH_SKIP_ASSIGNMENT: Final = 9
@@ -55,7 +55,7 @@ def join(
 
 
 class _Join:
-    """One JoinGroup."""
+    """Handles one JoinGroup."""
 
     def __init__(
         self, group: ClassicMembership, request: JoinGroupRequest, client: GroupClient, ticket: Ticket, now: Now
@@ -90,7 +90,9 @@ class _Join:
         return self.decision
 
     def _there_is_room(self) -> bool:
-        """In a rebalance the members that have joined count, so that a group above its limit loses the last to join."""
+        """Whether the member may join. During a rebalance the members that have joined are counted, so that a group
+        above its limit loses the last to join.
+        """
         group, most = self.group, self.group.settings.group_max_size
         member = group.roster.get(self.request.member_id)
         if group.is_empty:
@@ -134,7 +136,7 @@ class _Join:
             self._replace_static_member(self.group.roster[current_id], member_id)
 
     def _require_member_id(self, member_id: str) -> None:
-        """The client has to join again with this id (KIP-394), so that clients that give up leave no members behind."""
+        """Make the client join again with this id (KIP-394), so that clients that give up leave no members behind."""
         self.group.roster.pending.add(member_id)
         at_ms = self.now.steady_ms + self.request.session_timeout_ms
         self.decision.add_timer(GroupTimer(self.group.group_id, SESSION, member_id), at_ms)
@@ -162,8 +164,8 @@ class _Join:
         self._maybe_rebalance("is new", member)
 
     def _join_again(self, member: ClassicMember) -> None:
-        """A member without changes gets the current generation. The leader always causes a rebalance: it may know of
-        new partitions.
+        """Return the current generation to a member without changes. The leader of a stable group always causes a
+        rebalance: it may know of new partitions.
         """
         group = self.group
         if group.state is not ClassicState.PREPARING_REBALANCE:
@@ -186,7 +188,7 @@ class _Join:
     # -- static members (KIP-345) --------------------------------------------------------------------------------------
 
     def _replace_static_member(self, old: ClassicMember, member_id: str) -> None:
-        """An instance joins again without a member id: it gets a new one, and the old one is fenced."""
+        """Give a new member id to an instance that joins without one. The old id is fenced."""
         group = self.group
         member = old.replaced_by(member_id)
         member.client_id, member.client_host = self.client.client_id, self.client.host
@@ -210,8 +212,8 @@ class _Join:
         return elected == self.group.protocol_name
 
     def _replace_while_stable(self, old: ClassicMember, member: ClassicMember) -> None:
-        """It keeps its assignment, and the others do not notice. It is replaced when that is in the log. A leader is
-        told that it leads only if its version has SkipAssignment (KIP-814): otherwise it would assign again.
+        """Replace a static member without a rebalance: it keeps its assignment. It is replaced when that is in the log.
+        A leader learns that it leads only if its version has SkipAssignment (KIP-814): otherwise it would assign again.
         """
         group = self.group
         member.protocols = self.protocols
@@ -239,14 +241,14 @@ class _Join:
         group.replacement = Replacement(old.member_id, member)
 
     def _replacement_refused(self, code: ErrorCode, now: Now) -> Decision:
-        """The old member stays."""
+        """Keep the old member: the log has refused the replacement."""
         replacement, self.group.replacement = self.group.replacement, None
         decision = Decision()
         if replacement is not None:
             cancel_session_timer(self.group, replacement.member.member_id, decision)
         return decision
 
-    # -- all of them ---------------------------------------------------------------------------------------------------
+    # -- rebalances ----------------------------------------------------------------------------------------------------
 
     def _maybe_rebalance(self, what: str, member: ClassicMember) -> None:
         if self.group.state is ClassicState.PREPARING_REBALANCE:
@@ -262,7 +264,9 @@ class _Join:
 
 
 def sync(group: ClassicMembership, request: SyncGroupRequest, ticket: Ticket, now: Now) -> Decision:
-    """The leader brings the assignments and the others wait for them. They are handed out once they are in the log."""
+    """Handle SyncGroup. The leader sends the assignments, for which the other members wait. All get theirs once they
+    are in the log.
+    """
     member = group.member(request.member_id, request.group_instance_id)
     group.check_generation(request.generation_id)
     for said, known in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
@@ -305,7 +309,7 @@ def _assign(group: ClassicMembership, request: SyncGroupRequest, now: Now, decis
             expect_heartbeat(group, member, now, decision)
 
     def refused(code: ErrorCode, later: Now) -> Decision:
-        """The log has refused the assignment: all join again."""
+        """Make all members rejoin: the log has refused the assignment."""
         instead = Decision()
         prepare_rebalance(group, f"error {code.name} when storing group assignment", later, instead)
         return instead
@@ -317,7 +321,7 @@ def _assign(group: ClassicMembership, request: SyncGroupRequest, now: Now, decis
 
 
 def heartbeat(group: ClassicMembership, request: HeartbeatRequest, now: Now) -> Decision:
-    """Thousands of these come in a second: all that changes is when the session ends."""
+    """Handle one of thousands of heartbeats per second: only the end of the session changes."""
     member = group.member(request.member_id, request.group_instance_id)
     group.check_generation(request.generation_id)
     member.deadline_ms = now.steady_ms + member.session_timeout_ms
@@ -355,7 +359,7 @@ def _leave_one(group: ClassicMembership, identity: MemberIdentity, decision: Dec
 
 
 def _who_leaves(group: ClassicMembership, identity: MemberIdentity) -> ClassicMember:
-    """An admin tool may name an instance id alone."""
+    """The member that leaves. An admin tool may give only an instance id."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id == UNKNOWN_MEMBER_ID and instance_id is not None:
         member_id = group.roster.static_id(instance_id) or UNKNOWN_MEMBER_ID

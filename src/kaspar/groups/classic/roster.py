@@ -1,7 +1,7 @@
 """The members of a classic group, its pending members, its leader, and the protocols that all members support.
 
-The numbers that every JoinGroup asks for (how many wait, how many support a protocol) are kept as members come and go:
-a group of a thousand members joins in a thousand steps, not in a million.
+The counts that every JoinGroup needs (how many members wait, how many support a protocol) are updated as members join
+and leave: a group of a thousand members joins in a thousand steps, not in a million.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from kaspar.groups.classic.member import ClassicMember
 
 
 class Roster:
-    """`pending` have been given a member id and have yet to join with it; `pending_sync` know the generation and have
-    yet to send SyncGroup.
+    """`pending` members have been given a member id and have not joined with it yet; `pending_sync` members know the
+    generation and have not sent SyncGroup yet.
     """
 
     __slots__ = ("_by_id", "_static_ids", "_supported", "awaiting_join_count", "leader_id", "pending", "pending_sync")
@@ -42,13 +42,13 @@ class Roster:
         return self._by_id[member_id]
 
     def static_id(self, instance_id: str) -> str | None:
-        """The member id that this instance has now."""
+        """The current member id of this instance."""
         return self._static_ids.get(instance_id)
 
-    # -- coming and going ----------------------------------------------------------------------------------------------
+    # -- joining and leaving -------------------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember) -> None:
-        """The first to come leads."""
+        """Add a member. The first one becomes the leader."""
         assert member.member_id not in self._by_id
         if self.leader_id is None:
             self.leader_id = member.member_id
@@ -61,7 +61,7 @@ class Roster:
         self.pending.discard(member.member_id)
 
     def remove(self, member_id: str) -> ClassicMember | None:
-        """None if it was not a member, or only a pending one. It must not wait for a response any longer."""
+        """Remove a member, which must not wait for a response. None if it was not a member, or only a pending one."""
         self.pending.discard(member_id)
         self.pending_sync.discard(member_id)
         member = self._by_id.pop(member_id, None)
@@ -77,7 +77,7 @@ class Roster:
         return member
 
     def replace(self, old_id: str, member: ClassicMember) -> None:
-        """A static member under another id. If it led, it leads."""
+        """Replace a static member by the same instance with another id. The new one leads if the old one did."""
         led = self.leader_id == old_id
         self.remove(old_id)
         self.add(member)
@@ -93,7 +93,7 @@ class Roster:
         self._count_protocols(member, 1)
 
     def await_join(self, member: ClassicMember, ticket: Ticket | None) -> Ticket | None:
-        """The ticket that waited before, if there was one: the caller has to reply to it."""
+        """Set the ticket of the member's JoinGroup. The caller has to reply to the ticket that this returns, if any."""
         waited, member.awaiting_join = member.awaiting_join, ticket
         self.awaiting_join_count += (ticket is not None) - (waited is not None)
         return waited
@@ -106,11 +106,11 @@ class Roster:
             else:
                 del self._supported[name]
 
-    # -- what they have in common --------------------------------------------------------------------------------------
+    # -- rebalance timeout, protocol and leader ------------------------------------------------------------------------
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of all."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self), default=0)
 
     @property
@@ -121,8 +121,8 @@ class Roster:
         return any(self._supported.get(name, 0) == len(self._by_id) for name in names)
 
     def elect_protocol(self) -> str:
-        """Every member votes for what it likes best of what all support. Most votes win; of equals, what was voted for
-        first.
+        """The protocol with the most votes; of equals, the one that was voted for first. Every member votes for the one
+        it prefers among those that all members support.
         """
         candidates = {name for name, count in self._supported.items() if count == len(self._by_id)}
         votes: dict[str, int] = {}
@@ -134,7 +134,7 @@ class Roster:
         return max(votes, key=votes.__getitem__)
 
     def elect_joined_leader(self) -> bool:
-        """Whether a member that has joined leads: the leader, or else the first that has."""
+        """Make a member that has joined the leader: the current leader, or else the first one. False if none has."""
         leader = self._by_id.get(self.leader_id) if self.leader_id is not None else None
         if leader is None or leader.awaiting_join is None:
             joined = next((member for member in self if member.awaiting_join is not None), None)

@@ -1,22 +1,22 @@
-"""The states of a classic group, and from which to which it may go. docs/groups.md draws this table."""
+"""The states of a classic group and the transitions between them. docs/groups.md draws this table."""
 
 import enum
 from typing import Final
 
 
 class ClassicState(enum.Enum):
-    """The values are Kafka's words, as ListGroups and DescribeGroups show them."""
+    """The values are Kafka's names, as ListGroups and DescribeGroups return them."""
 
     EMPTY = "Empty"
-    """Nobody is in it; it may still have committed offsets."""
+    """Has no members; may still have committed offsets."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """Waits until all members have joined again, or their time is up."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Everybody knows the generation; the leader has yet to say who gets what."""
+    """All members know the generation; the leader has not sent the assignments yet."""
     STABLE = "Stable"
-    """The assignment is in the log, and members have it or may fetch it."""
+    """The assignment is in the log, and members have it or can fetch it."""
     DEAD = "Dead"
-    """Deleted, converted, or now another coordinator's."""
+    """Deleted, converted, or moved to another coordinator."""
 
 
 TRANSITIONS: Final[dict[ClassicState, frozenset[ClassicState]]] = {

@@ -1,12 +1,12 @@
-"""Who gets which partitions: the assignors that consumer groups choose from. Pure, and without a member's consent.
+"""The server-side assignors of consumer groups. They are pure functions.
 
-- `range` gives every member a range of each topic it reads, the same numbers of topics that have as many partitions
-  and readers: what is joined stays together. It looks at nothing that was before.
-- `uniform` deals out all partitions evenly, and moves as few as that takes. If all members read the same topics, nobody
-  has more than one partition above anybody else. If not, no partition could move to a reader that has two or more
-  below its owner. Balance comes before stickiness.
+- `range` gives every member a range of each topic it reads. Topics with the same partition count and the same readers
+  are divided in the same way, so that joined partitions stay together. The previous assignment is ignored.
+- `uniform` distributes all partitions evenly and moves as few as possible. If all members read the same topics, their
+  partition counts differ by one at most. If not, no partition could be moved to a reader that has at least two fewer
+  than its owner. Balance takes precedence over stickiness.
 
-Racks play no part, as in Kafka since 4.0.
+Racks are ignored, as in Kafka since 4.0.
 """
 
 import uuid
@@ -23,7 +23,7 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 
 class MemberSpec(NamedTuple):
-    """`topic_ids` are those that the member reads and that exist; `assigned` is what it was meant to have so far."""
+    """`topic_ids` are the existing topics that the member reads; `assigned` is its previous target."""
 
     topic_ids: frozenset[uuid.UUID]
     assigned: Partitions = NO_PARTITIONS
@@ -47,7 +47,7 @@ Assignor: TypeAlias = Callable[[GroupSpec], GroupAssignment]
 
 
 def assign_range(spec: GroupSpec) -> GroupAssignment:
-    """Static members first, by instance id: they keep their ranges when they come back under another member id."""
+    """Assign ranges, first to static members, by instance id: these keep their ranges when they rejoin."""
     order = sorted(spec.members, key=lambda member_id: _range_order(member_id, spec.members[member_id]))
     readers: dict[uuid.UUID, list[str]] = {}
     for member_id in order:
@@ -76,8 +76,9 @@ def assign_uniform(spec: GroupSpec) -> GroupAssignment:
 
 
 def _deal_evenly(spec: GroupSpec) -> GroupAssignment:
-    """All read the same. A member keeps what it has up to its share; one more for as many as the division leaves over,
-    and first of all for those who have it already. What is left goes to those who lack, in order.
+    """Assign partitions where all members read the same topics. A member keeps its partitions up to its share. As many
+    members as the division leaves over have one more, first of all those that have it already. The remaining partitions
+    go to members below their share, in order.
     """
     topic_ids = next(iter(spec.members.values())).topic_ids
     counts = {topic_id: spec.partition_counts[topic_id] for topic_id in sorted(topic_ids)}
@@ -110,7 +111,7 @@ def _deal_evenly(spec: GroupSpec) -> GroupAssignment:
 
 
 def _still_free(assigned: Partitions, free: Mapping[uuid.UUID, set[int]]) -> Partitions:
-    """The same object if all of it is."""
+    """The assigned partitions that are still free; the same object if all of them are."""
     if all(partitions <= free.get(topic_id, _NONE) for topic_id, partitions in assigned.items()):
         return assigned
     retained = {topic_id: partitions & free.get(topic_id, _NONE) for topic_id, partitions in assigned.items()}
@@ -138,9 +139,10 @@ def _with(partitions: Partitions, more: Iterable[tuple[uuid.UUID, int]]) -> Part
 
 
 class _Balance:
-    """Members read different topics. Whatever is owned by a reader stays; the rest goes to the reader that has least,
-    topics with few readers first; then partitions move from a reader to another that has two or more less, until none
-    can. Each move brings two members closer to each other, so it ends.
+    """Assigns partitions where members read different topics. A partition stays with its owner if the owner reads the
+    topic; the others go to the reader with the fewest partitions, topics with few readers first. Then partitions move
+    from a reader to another that has at least two fewer, until none can. Each move brings two members closer to each
+    other, so this ends.
     """
 
     def __init__(self, spec: GroupSpec) -> None:
@@ -172,7 +174,7 @@ class _Balance:
         return dict(assignment)
 
     def _keep(self) -> dict[uuid.UUID, list[int]]:
-        """Gives every reader what it had, and gives back what nobody has."""
+        """Let readers keep the partitions that they had. Returns the partitions without an owner."""
         free = {topic_id: set(range(self._counts[topic_id])) for topic_id in self._topics}
         for member_id, member in self._spec.members.items():
             for topic_id, partitions in member.assigned.items():
@@ -196,17 +198,17 @@ class _Balance:
                 heapreplace(by_load, (load + 1, order, least))
 
     def _by_load(self, members: Iterable[str], sign: int = 1) -> list[tuple[int, int, str]]:
-        """A heap, the one with least first, or with most."""
+        """A heap of these members, the one with the fewest partitions first, or with the most if `sign` is -1."""
         heap = [(sign * self._loads[member_id], order, member_id) for order, member_id in enumerate(members)]
         heapify(heap)
         return heap
 
     def _balance(self, topic_id: uuid.UUID) -> bool:
-        """Evens out the readers of one topic as far as its partitions allow. Whether it could move one."""
+        """Even out the readers of one topic as far as its partitions allow. Returns whether a partition was moved."""
         loads, owned, readers = self._loads, self._owned[topic_id], self._readers[topic_id]
         if len(readers) < 2 or max(map(loads.__getitem__, owned)) - min(map(loads.__getitem__, readers)) < 2:
             return False
-        # What a member gives in one heap is out of date in the other. The next pass sees it as it is.
+        # A load that one heap changes is stale in the other. The next pass reads the current loads.
         with_least, with_most = self._by_load(readers), self._by_load(owned, -1)
         while True:
             (_, _, most), (load, order, least) = with_most[0], with_least[0]

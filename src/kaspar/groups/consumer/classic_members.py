@@ -2,7 +2,7 @@
 translation.
 
 The epoch of such a member is its generation. JoinGroup is a full heartbeat, and takes the next step towards the
-member's target; SyncGroup returns what it has then, and there is no leader that would assign. Heartbeat returns
+member's target; SyncGroup returns the resulting assignment, and no leader assigns partitions. Heartbeat returns
 REBALANCE_IN_PROGRESS when there is a step to take: a new epoch, partitions to revoke, or partitions that are free now.
 """
 
@@ -90,13 +90,13 @@ class _Join(MemberUpdate):
         self.decision.response = _joined(updated)
         return self.decision
 
-    # -- who it is -----------------------------------------------------------------------------------------------------
+    # -- the member ----------------------------------------------------------------------------------------------------
 
     def _has_to_come_with_an_id(self) -> bool:
         return self.request.group_instance_id is None and self.client.api_version >= FIRST_JOIN_WITH_REQUIRED_MEMBER_ID
 
     def _check_protocols(self) -> None:
-        """One of its protocols has to be supported by all other members of the classic protocol."""
+        """Refused unless one of the member's protocols is supported by all members that use the classic protocol."""
         counts, others = self.state.classic_protocols, self.state.classic_count
         supported = any(counts.get(name, 0) == others for name in self.protocols)
         if self.request.protocol_type != CONSUMER_PROTOCOL_TYPE or not supported:
@@ -106,7 +106,7 @@ class _Join(MemberUpdate):
             )
 
     def _subscription(self) -> ConsumerProtocolSubscription:
-        """It is the same in all of its protocols."""
+        """The member's subscription, which is the same in all of its protocols."""
         try:
             return read_subscription(next(iter(self.protocols.values())))
         except MalformedBytes as problem:
@@ -147,7 +147,7 @@ class _Join(MemberUpdate):
     # -- downgrade -----------------------------------------------------------------------------------------------------
 
     def _takes_the_group_back(self, old: Member, updated: Member) -> bool:
-        """It takes the place of the last static member that used the consumer protocol."""
+        """Whether the member replaces the last static member of the consumer protocol, which downgrades the group."""
         return not old.uses_classic_protocol and may_downgrade(self.state, [old], self.context, updated)
 
     def _downgrade(self, old: Member, updated: Member, *, rebalance: bool) -> None:
@@ -182,8 +182,8 @@ def _protocol_name(member: Member) -> str:
 
 
 def sync(group: ConsumerMembership, request: SyncGroupRequest, now: Now) -> Decision:
-    """Its assignment. A member that has to join again first gets REBALANCE_IN_PROGRESS, except where it has joined
-    already and has yet to revoke partitions: for that it has to know what is left.
+    """Return the member's assignment. A member that has to rejoin first gets REBALANCE_IN_PROGRESS, unless it has
+    already joined and has yet to revoke partitions: for that it needs to know which ones remain.
     """
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     _check_protocol(group, member, request)
@@ -255,7 +255,7 @@ def _waits_for_others(group: ConsumerMembership, member: Member) -> bool:
 
 
 def leave(group: ConsumerMembership, request: LeaveGroupRequest, now: Now) -> Decision:
-    """Of any member of the group, whichever protocol it uses: admin tools remove static members with it."""
+    """Remove members, whichever protocol they use: admin tools also remove static members with LeaveGroup."""
     decision = Decision()
     leaving: dict[str, Member] = {}
     responses = []

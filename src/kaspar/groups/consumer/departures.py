@@ -1,4 +1,4 @@
-"""How members leave a consumer group: on request, for a while (static members), or because time is up."""
+"""How members leave a consumer group: on request, temporarily (static members), or because of a timeout."""
 
 from collections.abc import Collection, Iterable
 
@@ -39,8 +39,8 @@ def leave(group: ConsumerMembership, request: ConsumerGroupHeartbeatRequest, now
 
 
 def _leaves_for_a_while(group: ConsumerMembership, member: Member) -> StoredRecord:
-    """It keeps what it has until its session ends, and the instance may commit at any epoch when it is back. What it
-    had to revoke is revoked.
+    """The record of a static member that leaves temporarily. It keeps its partitions until its session ends, except
+    those that it had to revoke, and the instance may commit at any epoch when it is back.
     """
     kept = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
     away = member._replace(member_epoch=LEAVES_FOR_A_WHILE, assigned=kept, pending_revocation=NOTHING_OWNED)
@@ -48,7 +48,7 @@ def _leaves_for_a_while(group: ConsumerMembership, member: Member) -> StoredReco
 
 
 def static_member(group: ConsumerMembership, instance_id: str, member_id: str) -> Member:
-    """Refused if no member has this instance id, or one with another member id."""
+    """Return the static member. Refused if no member has this instance id, or if it has another member id."""
     member = group.state.static_member(instance_id)
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -58,8 +58,8 @@ def static_member(group: ConsumerMembership, instance_id: str, member_id: str) -
 
 
 def fence(group: ConsumerMembership, members: Collection[Member], now: Now, decision: Decision) -> None:
-    """Remove these members. If only members of the classic protocol are left, the group may become a classic one;
-    otherwise a new assignment is due for those that are left.
+    """Remove these members. If only members of the classic protocol remain, the group may be downgraded to a classic
+    one; otherwise the group's epoch is bumped, so that the remaining members get a new assignment.
     """
     state, group_id, context = group.state, group.group_id, group.context
     if not members:
@@ -83,7 +83,7 @@ def fence(group: ConsumerMembership, members: Collection[Member], now: Now, deci
     decision.add_record(epoch_record(group_id, state.group_epoch + 1, metadata_hash))
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# -- timers ------------------------------------------------------------------------------------------------------------
 
 _WHY = {
     SESSION: "the member session expired",
@@ -94,8 +94,8 @@ _WHY = {
 
 
 def timer_fired(group: ConsumerMembership, timer: GroupTimer, now: Now) -> Decision:
-    """Timers of members that are gone, or that the log refused, and of the classic group that this one was, have no
-    effect.
+    """Fence the member whose time is up. Timers have no effect if their member has left or was refused by the log, or
+    if they were set while this group was a classic group.
     """
     decision = Decision()
     member = group.state.members.get(timer.member_id)
@@ -115,7 +115,7 @@ def timer_fired(group: ConsumerMembership, timer: GroupTimer, now: Now) -> Decis
     assert refused is not None
 
     def try_again(code: ErrorCode, later: Now) -> Decision:
-        """The log has refused to remove the member: try again."""
+        """Retry: the log has refused to remove the member."""
         retry = refused(code, later)
         if timer.name == SESSION:
             group.timers.end_session(timer.member_id)
@@ -131,7 +131,7 @@ def loaded(group: ConsumerMembership, now: Now) -> Decision:
 
 
 def expect(group: ConsumerMembership, members: Iterable[Member], now: Now) -> Decision:
-    """The sessions of these members begin now, and the time that they have to revoke partitions."""
+    """Begin the sessions of these members, and the time that they have to revoke partitions."""
     decision = Decision()
     for member in members:
         group.timers.begin_session(member.member_id, session_timeout_ms(group, member), now, decision)
@@ -141,7 +141,7 @@ def expect(group: ConsumerMembership, members: Iterable[Member], now: Now) -> De
 
 
 def session_timeout_ms(group: ConsumerMembership, member: Member) -> int:
-    """A member of the classic protocol has its own."""
+    """The member's own session timeout if it uses the classic protocol, otherwise the group's."""
     if member.classic is not None:
         return member.classic.session_timeout_ms
     return group.context.session_timeout_ms(group.group_id)

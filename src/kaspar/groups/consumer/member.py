@@ -1,8 +1,8 @@
-"""A member of a consumer group, as the log has it: what it asked for, what it has, and how far it is.
+"""A member of a consumer group as stored in the log: its subscription and settings, its assignment, and its epoch.
 
-Immutable: a change makes another one, which each heartbeat of a rebalance does twice: so a named tuple. Partitions are
-held with the epoch at which the member got them, so that a commit that was sent before somebody else had them in
-between can be told from one that is only late.
+Immutable. It is a named tuple, because each heartbeat of a rebalance creates two. Partitions are kept with the epoch at
+which the member got them. This distinguishes a commit from before another member owned the partition in between from
+one that is only late.
 """
 
 import uuid
@@ -14,17 +14,17 @@ from kaspar.groups.consumer.states import MemberState
 from kaspar.groups.records import ClassicMemberMetadata
 
 Partitions: TypeAlias = Mapping[uuid.UUID, frozenset[int]]
-"""Partitions of topics, without empty topics."""
+"""Partitions by topic; no topic is empty."""
 OwnedPartitions: TypeAlias = Mapping[uuid.UUID, Mapping[int, int]]
-"""Partitions of topics, each with the epoch at which its owner got it, without empty topics."""
+"""Partitions by topic, each with the epoch at which its owner got it; no topic is empty."""
 NO_PARTITIONS: Final[Partitions] = {}
 NOTHING_OWNED: Final[OwnedPartitions] = {}
 
 JOINS: Final = 0
-"""The epoch of a member that joins, or joins again."""
+"""The epoch that a member sends when it joins or rejoins."""
 LEAVES: Final = -1
 LEAVES_FOR_A_WHILE: Final = -2
-"""The epoch of a static member that is away and is expected back: it keeps what it has until its session ends."""
+"""The epoch of a static member that is temporarily away: it keeps its partitions until its session ends."""
 
 
 class Member(NamedTuple):
@@ -50,24 +50,24 @@ class Member(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """Empty if it has none: Kafka tells a null from an empty one, and means the same."""
+        """The subscribed pattern, empty if there is none. In Kafka null and empty are distinct, but mean the same."""
         return self.subscribed_topic_regex or ""
 
     def moved(
         self, epoch: int, previous: int, state: MemberState, assigned: OwnedPartitions, pending: OwnedPartitions
     ) -> "Member":
-        """Its current assignment is another; what it asked for is the same. `_replace` takes three times as long."""
+        """A copy with another current assignment; all else is the same. `_replace` takes three times as long."""
         return new_tuple(Member, (self.member_id, epoch, previous, state, *self[_FIRST:_BEHIND], assigned, pending))
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def epoch_of(self, topic_id: uuid.UUID, partition: int) -> int | None:
-        """At which epoch it got a partition that it has, or has to give up. None: it has not."""
+        """The epoch at which the member got this partition. None if it neither has it nor has to give it up."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.pending_revocation.get(topic_id, {}).get(partition) if epoch is None else epoch
 
 
-# Where the fields of what it asked for begin and end.
+# The range of fields that `moved` copies unchanged.
 _FIRST: Final[int] = Member._fields.index("instance_id")
 _BEHIND: Final[int] = Member._fields.index("assigned")

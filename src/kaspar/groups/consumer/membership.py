@@ -1,8 +1,8 @@
-"""The members of a consumer group (KIP-848), their deadlines, and what the group knows of its topics: what requests
-and timers work on.
+"""The members of a consumer group (KIP-848), their deadlines, and what the group knows of its topics. Requests and
+timers operate on it.
 
-The log gives the state (`ConsumerState`), and only `replay` changes that. Deadlines, and when the topics were looked at
-last, are not durable and need not be.
+The state (`ConsumerState`) comes from the log, and only `replay` changes it. Deadlines, and the epoch for which the
+topics were last checked, are not durable and need not be.
 """
 
 import uuid
@@ -27,20 +27,20 @@ class ConsumerMembership:
         self.timers = MemberTimers(group_id)
         self.current_records = CurrentRecords(group_id)
         self.patterns_resolved_at = NEVER
-        """The version of the topics in which its patterns were resolved last, since it was loaded."""
+        """The version of the topics with which the patterns were last resolved, since the group was loaded."""
         self._looked_at_topics_for_epoch: int | None = None
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def topics_changed(self, changed: Collection[str]) -> None:
-        """If that concerns what it reads, the next heartbeat looks at it."""
+        """Make the next heartbeat check the topics if the group reads one of those that changed."""
         if not self.state.subscribed_topics().isdisjoint(changed):
             self._looked_at_topics_for_epoch = None
 
     @property
     def has_to_look_at_topics(self) -> bool:
-        """An epoch that it decided on and does not have: the log has refused it, so what was seen then is to be seen
-        again.
+        """Whether the topics have to be checked. Also true if a check decided on an epoch that the group does not have:
+        the log has refused it.
         """
         looked_for = self._looked_at_topics_for_epoch
         return looked_for is None or self.state.group_epoch < looked_for
@@ -49,13 +49,13 @@ class ConsumerMembership:
         self._looked_at_topics_for_epoch = epoch
 
     def topic_ids_of(self, member: Member) -> frozenset[uuid.UUID]:
-        """The topics that a member reads, as far as they exist."""
+        """The existing topics that a member reads."""
         return self.context.topic_ids(self.state.topics_of(member))
 
     # -- assignors -----------------------------------------------------------------------------------------------------
 
     def preferred_assignor(self, counts: dict[str, int] | None = None) -> str:
-        """What most members ask for; of equals, and if nobody asks, what the settings name first."""
+        """The assignor that most members ask for; of equals, and if no member asks, the first one in the settings."""
         served = self.context.settings.group_consumer_assignors or tuple(ASSIGNORS)
         asked = self.state.assignors if counts is None else counts
         return max(served, key=lambda name: asked.get(name, 0))

@@ -1,12 +1,12 @@
-"""Groups that change from one protocol to the other while their members go on reading.
+"""Groups that change from one protocol to the other while their members continue to read.
 
 Upgrade: a member of the consumer protocol joins a classic group whose members are consumers. They become members of a
-consumer group, with what they have, and are served the classic protocol by translation (`classic_members`).
-Downgrade: the last member of the consumer protocol leaves, or gives its instance id to a member of the classic one. The
-group becomes a classic group whose members have what they were meant to have.
+consumer group, keep their partitions, and are served the classic protocol by translation (`classic_members`).
+Downgrade: the last member of the consumer protocol leaves, or a member of the classic protocol takes its instance id.
+The group becomes a classic group whose members are assigned their targets.
 
-Both are one batch in the log: the tombstones of what the group was, then the records of what it is. Which way is open
-is a setting, `group.consumer.migration.policy`.
+Both are one batch in the log: the tombstones of the old group, then the records of the new one. The setting
+`group.consumer.migration.policy` says which of them are allowed.
 """
 
 from collections.abc import Collection
@@ -46,7 +46,7 @@ NEVER_ASSIGNED: Final = 0
 
 
 def upgrade_records(classic: ClassicMembership, context: ShardContext) -> list[StoredRecord]:
-    """The records of the consumer group that a classic group becomes: none, if it is empty. Refused if it cannot."""
+    """The records of the consumer group that a classic group becomes; none if it is empty. Refused if it cannot."""
     if classic.is_empty:
         return []
     _check_upgrade(classic, context)
@@ -87,7 +87,7 @@ def _cannot_upgrade(classic: ClassicMembership, why: str) -> Refused:
 
 
 def _upgraded(member: ClassicMember, classic: ClassicMembership, context: ShardContext) -> Member:
-    """With what it has by the last assignment, also during a rebalance: it will have to join again."""
+    """The member with its last assignment, also during a rebalance: it will have to rejoin."""
     epoch = classic.generation_id
     protocol = classic.protocol_name if classic.protocol_name in member.protocols else next(iter(member.protocols))
     subscription = read_subscription(member.protocols[protocol or ""])
@@ -116,7 +116,7 @@ def _upgraded(member: ClassicMember, classic: ClassicMembership, context: ShardC
 
 
 def named_partitions(partitions: Partitions | OwnedPartitions, topics: TopicsView) -> ConsumerProtocolAssignment:
-    """As in an assignment of the classic protocol. Deleted topics have no name, and are left out."""
+    """The partitions as an assignment of the classic protocol. Deleted topics have no name, and are left out."""
     return ConsumerProtocolAssignment(
         assigned_partitions=tuple(
             TopicPartition(topic=name, partitions=tuple(sorted(partitions[topic_id])))
@@ -139,7 +139,7 @@ def classic_metadata(session_timeout_ms: int, protocols: dict[str, bytes]) -> Cl
 def may_downgrade(
     state: ConsumerState, leaving: Collection[Member], context: ShardContext, joining: Member | None = None
 ) -> bool:
-    """Whether the members that are left then all use the classic protocol, and a classic group may have them."""
+    """Whether only members of the classic protocol would remain, and the settings allow a classic group of them."""
     left = len(state.members) - len(leaving) + (joining is not None)
     classic_left = state.classic_count - sum(member.uses_classic_protocol for member in leaving)
     classic_left += joining is not None and joining.uses_classic_protocol
@@ -154,7 +154,9 @@ def downgrade_records(
     leaving: Collection[Member],
     joining: Member | None = None,
 ) -> list[StoredRecord]:
-    """`joining` takes the place of the static member that is leaving; the records that say so come before these."""
+    """The records of a downgrade. `joining` replaces the static member that is leaving; the records of the replacement
+    come before these.
+    """
     gone = {member.member_id for member in leaving}
     stays = [member for member in state.members.values() if member.member_id not in gone]
     if joining is not None:

@@ -1,7 +1,7 @@
-"""When the patterns of a consumer group are resolved, and what follows when they are.
+"""When the patterns of a consumer group are resolved, and what follows.
 
-All patterns of a group are resolved together, in a thread, at most every ten seconds: when one has yet to be resolved,
-when there are new topics since, and every ten minutes in any case. Members notice at their next heartbeat.
+All patterns of a group are resolved together, in a thread, at most every ten seconds: when one has not been resolved
+yet, when topics have been created since, and every ten minutes in any case. Members notice at their next heartbeat.
 """
 
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ REFRESH_INTERVAL_MS: Final = 10 * 60 * 1000
 
 
 def are_due(group: ConsumerMembership, patterns: Collection[str], now: Now) -> bool:
-    """Whether these patterns, which are the group's or will be, are to be resolved now."""
+    """Whether these patterns, which the group has or will have, are to be resolved now."""
     state, context = group.state, group.context
     if not patterns or group.group_id in context.resolving:
         return False
@@ -42,7 +42,9 @@ def maybe_resolve(
     now: Now,
     decision: Decision,
 ) -> None:
-    """Patterns stand for topics that the member whose request is handled may describe, as in Kafka."""
+    """Start to resolve the patterns if that is due. As in Kafka, they match only topics that the member whose request
+    is handled may describe.
+    """
     if are_due(group, patterns, now):
         context = group.context
         context.resolving.add(group.group_id)
@@ -51,12 +53,12 @@ def maybe_resolve(
 
 
 def patterns_resolved(group: ConsumerMembership, event: PatternsResolved, now: Now) -> Decision:
-    """Patterns that no member has any more are skipped. If the group reads other topics than before, its epoch is
-    bumped.
+    """Store the resolved patterns, except those that no member has any more. If the group now reads other topics, or
+    they have changed, its epoch is bumped.
     """
 
     def refused(code: ErrorCode, later: Now) -> Decision:
-        """To be found once more."""
+        """Make the next heartbeat resolve the patterns again."""
         group.patterns_resolved_at = NEVER
         return Decision()
 

@@ -1,8 +1,8 @@
-"""Patterns of topic names, in RE2's syntax: whether one is good, and what it stands for.
+"""Patterns of topic names in RE2's syntax: how they are checked and matched.
 
-RE2 takes time in proportion to the text, whatever the pattern; still, to compile one or to try it on all topics may
-take milliseconds, so both are done in a thread. What `problem_with` has found once, it knows at once the next time: a
-shell asks it in a thread before the coordinator asks it where it decides.
+RE2's matching time is proportional to the text, whatever the pattern. Still, compiling a pattern or matching it against
+all topics may take milliseconds, so both are done in a thread. `problem_with` caches its results: the shell calls it in
+a thread before the coordinator calls it on the event loop.
 """
 
 import functools
@@ -23,12 +23,12 @@ _KNOWN_PATTERNS: Final = 4096
 class PatternsResolved:
     group_id: str
     topics: dict[str, frozenset[str]]
-    """By pattern, the names that match it from beginning to end."""
+    """For each pattern the names that match it completely."""
     version: int
-    """Of the topics (`ShardContext.topics_version`)."""
+    """The version of the topics (`ShardContext.topics_version`)."""
 
     def only(self, describes: Callable[[str], bool] | None) -> "PatternsResolved":
-        """Without the topics that may not be described."""
+        """A copy with only the topics that may be described."""
         if describes is None:
             return self
         topics = {
@@ -39,7 +39,7 @@ class PatternsResolved:
 
 @dataclass(frozen=True, slots=True)
 class ResolvePatterns:
-    """To be run in a thread."""
+    """Resolves patterns. To be run in a thread."""
 
     group_id: str
     patterns: frozenset[str]
@@ -53,7 +53,7 @@ class ResolvePatterns:
 
 @functools.lru_cache(maxsize=_KNOWN_PATTERNS)
 def problem_with(pattern: str) -> str | None:
-    """RE2's own sentence, or None if the pattern is good."""
+    """RE2's error message, or None if the pattern is valid."""
     try:
         re2.compile(pattern, _OPTIONS)
     except re2.error as error:
@@ -63,7 +63,7 @@ def problem_with(pattern: str) -> str | None:
 
 
 def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """A pattern that RE2 refuses stands for nothing: another broker may have let it in."""
+    """The matching names by pattern. A pattern that RE2 refuses matches none: another broker may have accepted it."""
     names = tuple(names)
     resolved = {}
     for pattern in patterns:

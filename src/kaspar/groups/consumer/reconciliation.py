@@ -1,8 +1,8 @@
-"""One step of a member from what it has towards what its target says.
+"""One step of a member from its current assignment towards its target.
 
-The rule above all: nobody gets a partition before its last owner has said that it gave it up, or is gone. So a member
-gives up first, at its old epoch; then it moves to the epoch of the target and takes what is free, and takes the rest
-as it becomes free.
+The most important rule: no member gets a partition before its last owner has reported that it gave it up, or has left.
+So a member first gives up partitions, at its old epoch. Then it moves to the epoch of the target and takes the free
+partitions, and the others as they become free.
 """
 
 import uuid
@@ -18,7 +18,7 @@ _NONE: Final[Mapping[int, int]] = {}
 
 
 class Goal(NamedTuple):
-    """Where a member is headed, and what it said of itself. `owned` is None if it did not say."""
+    """The target of a member, and what the member reported. `owned` is None if it reported no partitions."""
 
     epoch: int
     target: Partitions
@@ -29,7 +29,7 @@ class Goal(NamedTuple):
 
 
 def reconcile(member: Member, goal: Goal) -> Member:
-    """The same member if it can do no step now."""
+    """Take one step. Returns the same member if no step is possible now."""
     stepped = _step(member, goal)
     assert stepped.state in MEMBER_TRANSITIONS[member.state], f"{member.state.name} to {stepped.state.name}"
     return stepped
@@ -79,7 +79,7 @@ def _towards_target(member: Member, goal: Goal, *, epoch_until_revoked: int) -> 
             to_revoke[topic_id] = {partition: epoch for partition, epoch in current.items() if partition not in target}
         given_up = member.pending_revocation.get(topic_id, {})
         for partition in sorted(target - kept.keys()):
-            # What it had to give up itself is its own until it has done so: nobody else can have it by now.
+            # Partitions that it had to give up itself are still its own: no other member can have them yet.
             if goal.is_owned(topic_id, partition) and partition not in given_up:
                 waits = True
             else:
@@ -93,7 +93,7 @@ def _towards_target(member: Member, goal: Goal, *, epoch_until_revoked: int) -> 
 
 
 def _has_target(member: Member, goal: Goal) -> bool:
-    """Whether it has what it is meant to have, in the same order: nearly always."""
+    """Whether it already has its whole target, in the same order, as is nearly always the case."""
     assigned, target = member.assigned, goal.target
     if [*assigned] != [*target]:
         return False
@@ -104,7 +104,7 @@ def _has_target(member: Member, goal: Goal) -> bool:
 
 
 def _without_unsubscribed(member: Member, goal: Goal) -> Member:
-    """Its subscription has changed and there is no new target yet: what it no longer reads, it has to give up now."""
+    """Give up the partitions that the member no longer subscribes to, before there is a new target."""
     subscribed = goal.subscribed
     dropped = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in subscribed}
     if not dropped:
@@ -126,7 +126,7 @@ def _at_epoch(
 
 
 def _may_own(owned: Iterable[RequestTopicPartitions] | None, partitions: OwnedPartitions) -> bool:
-    """Whether the member still has one of them, as far as it has said."""
+    """Whether the member may still have one of these partitions, according to its last report."""
     if owned is None:
         return True
     return any(

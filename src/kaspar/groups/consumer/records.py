@@ -1,4 +1,4 @@
-"""The records of a consumer group, made from its state and read back: kinds 3 to 8 and 16 of `__consumer_offsets`.
+"""Builds and reads the records of a consumer group: kinds 3 to 8 and 16 of `__consumer_offsets`.
 
 Partitions and names are sorted, so that the same state gives the same bytes.
 """
@@ -32,11 +32,11 @@ from kaspar.groups.records import (
     encode,
 )
 
-# -- what is written ---------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def member_record(group_id: str, member: Member) -> StoredRecord:
-    """What the member has asked for."""
+    """The member's subscription and settings."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -57,7 +57,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> StoredRecord:
 
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> StoredRecord:
-    """What the member is meant to have."""
+    """The member's target."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
             TargetTopicPartitions(topic_id=topic_id, partitions=tuple(sorted(target[topic_id])))
@@ -73,7 +73,7 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> StoredR
 
 
 def current_record(group_id: str, member: Member) -> StoredRecord:
-    """What the member has."""
+    """The member's current assignment."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -100,7 +100,9 @@ def partition_metadata_tombstone(group_id: str) -> StoredRecord:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[StoredRecord]:
-    """First what it has, then what it is meant to have, then itself: a reader never meets partitions of nobody."""
+    """Tombstones of the current assignment, the target and the member. In this order a reader never finds partitions of
+    a member that does not exist.
+    """
     return [
         StoredRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         StoredRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -141,7 +143,7 @@ def _sorted(partitions: Partitions | OwnedPartitions) -> list[uuid.UUID]:
 
 
 class _WrittenMember(NamedTuple):
-    """The record of a member that has this: its key, and its value behind the numbers."""
+    """The encoded current assignment of a member with these partitions: its key, and its value after the numbers."""
 
     assigned: OwnedPartitions
     pending_revocation: OwnedPartitions
@@ -150,13 +152,13 @@ class _WrittenMember(NamedTuple):
 
 
 _NUMBERS: Final = struct.Struct(">hiib")
-"""What the value of a current assignment begins with: its version, the two epochs, and the state."""
+"""The first part of a current assignment's value: its version, the two epochs, and the state."""
 _CURRENT_VERSION: Final = 0
 
 
 class CurrentRecords:
-    """The current assignments of members that have moved to another epoch, and have what they had: nearly all members
-    in nearly all rebalances. What they have is encoded once.
+    """Encodes the current assignments of members that move to another epoch and keep their partitions, as nearly all
+    members do in nearly all rebalances. The partitions are encoded once.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -164,7 +166,7 @@ class CurrentRecords:
         self.written: dict[str, _WrittenMember] = {}
 
     def record(self, member: Member, replay: Callable[[Member], None]) -> EncodedRecord:
-        """The same bytes as `current_record` gives. `replay` is called with the member when they are in the log."""
+        """The same bytes as from `current_record`. `replay` is called with the member when they are in the log."""
         written = self.written.get(member.member_id)
         if (
             written is None
@@ -185,7 +187,7 @@ class CurrentRecords:
         self.written.pop(member_id, None)
 
 
-# -- what is read ------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Member:
@@ -217,7 +219,7 @@ def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
 
 
 def _read_owned(written: Collection[CurrentTopicPartitions], member_epoch: int) -> OwnedPartitions:
-    """Before Kafka 4.3 the log did not say when a partition was assigned: at the member's epoch, at the latest."""
+    """Before Kafka 4.3 records contained no assignment epochs: these are at most the member's epoch."""
     if not written:
         return NOTHING_OWNED
     owned: dict[uuid.UUID, dict[int, int]] = {}

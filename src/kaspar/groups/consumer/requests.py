@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat: a member joins, reports that it is alive and what has changed, or leaves.
 
-The rules and their order are those of GroupMetadataManager.consumerGroupHeartbeat and, for what is wrong with a request
-whatever its group is, of GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
+The rules and their order are those of GroupMetadataManager.consumerGroupHeartbeat. The checks that do not depend on the
+group are those of GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
 """
 
 from collections.abc import Collection
@@ -28,15 +28,15 @@ from kaspar.protocol.messages.consumer_group_heartbeat import (
 )
 
 FIRST_WITH_ID_OF_CLIENT = 1
-"""The first version in which members make their ids themselves."""
+"""The first version in which members generate their ids themselves."""
 UNCHANGED = -1
-"""A rebalance timeout that is the same as before."""
+"""The value of RebalanceTimeoutMs if it has not changed."""
 
 
 def heartbeat(
     group: ConsumerMembership, request: ConsumerGroupHeartbeatRequest, client: GroupClient, now: Now
 ) -> Decision:
-    """Of a member that joins or is in the group."""
+    """Handle the heartbeat of a member that joins or is in the group."""
     return unchanged(group, request, client, now) or _Heartbeat(group, request, client, now).decide()
 
 
@@ -53,8 +53,8 @@ def join_classic_group(
     now: Now,
     context: ShardContext,
 ) -> Decision:
-    """The group as it will be when its records are replayed decides on the join. Members that wait for the classic
-    group are told to join again.
+    """Upgrade a classic group and join it. The decision is made with the group as it will be when its records are
+    replayed. Requests of classic members that wait are refused with REBALANCE_IN_PROGRESS.
     """
     group = ConsumerMembership(classic.group_id, context)
     records = upgrade_records(classic, context)
@@ -69,7 +69,7 @@ def join_classic_group(
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """What is wrong with a request whatever its group is: Refused."""
+    """Refuse a request that is invalid for every group."""
     joins = request.member_epoch == JOINS
     if version >= FIRST_WITH_ID_OF_CLIENT or request.member_epoch > JOINS or request.member_epoch == LEAVES:
         _check_not_blank("MemberId", request.member_id)
@@ -139,7 +139,7 @@ class _Heartbeat(MemberUpdate):
         self.decision.response = self._response(member, updated)
         return self.decision
 
-    # -- who it is -----------------------------------------------------------------------------------------------------
+    # -- the member ----------------------------------------------------------------------------------------------------
 
     def _member(self, member_id: str) -> Member:
         joins, instance_id = self.request.member_epoch == JOINS, self.request.instance_id
@@ -154,8 +154,8 @@ class _Heartbeat(MemberUpdate):
         return member
 
     def _joining_static(self, instance_id: str, member_id: str) -> Member:
-        """An instance id is taken over from a member that has left for a while, or that uses the classic protocol, in
-        which it cannot.
+        """The member that joins with this instance id. An instance id is taken over from a member that has left
+        temporarily, or from one that uses the classic protocol, in which it cannot leave temporarily.
         """
         old = self.state.static_member(instance_id)
         if old is None:
@@ -174,8 +174,8 @@ class _Heartbeat(MemberUpdate):
         return member
 
     def _check_epoch(self, member: Member) -> None:
-        """A member that is one epoch behind may have missed the response that moved it: then it owns at most what it
-        was assigned.
+        """Refuse another epoch than the member's. A member that is one epoch behind may have missed the response that
+        moved it; it is accepted if it owns no more than it was assigned.
         """
         epoch = self.request.member_epoch
         if epoch in (JOINS, member.member_epoch):
@@ -190,7 +190,7 @@ class _Heartbeat(MemberUpdate):
             )
 
     def _updated(self, member: Member) -> Member:
-        """What the request leaves out stays the same."""
+        """The member with the changes of the request. What the request leaves out stays the same."""
         request = self.request
         if _reports_nothing_new(request, self.client, member):
             return member
@@ -211,8 +211,8 @@ class _Heartbeat(MemberUpdate):
     # -- the response --------------------------------------------------------------------------------------------------
 
     def _response(self, member: Member, updated: Member) -> ConsumerGroupHeartbeatResponse:
-        """The assignment is in it when it has changed, and when the request is a full one: that member starts again, or
-        has missed a response.
+        """The response, with the assignment if that has changed or if the request is a full one: then the member
+        restarts, or has missed a response.
         """
         request = self.request
         is_full_request = (
@@ -238,7 +238,7 @@ class _Heartbeat(MemberUpdate):
 
 
 def _reports_nothing_new(request: ConsumerGroupHeartbeatRequest, client: GroupClient, member: Member) -> bool:
-    """Of its subscription and settings: nearly always."""
+    """Whether the member's subscription and settings stay the same, as is nearly always the case."""
     return (
         request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None
@@ -262,14 +262,14 @@ def _is_within(owned: tuple[RequestTopicPartitions, ...] | None, assigned: Owned
     )
 
 
-# -- a heartbeat that changes nothing ----------------------------------------------------------------------------------
+# -- unchanged heartbeats ----------------------------------------------------------------------------------------------
 
 
 def unchanged(
     group: ConsumerMembership, request: ConsumerGroupHeartbeatRequest, client: GroupClient, now: Now
 ) -> Decision | None:
-    """Most heartbeats come from a member that has its target and reports nothing new: only its session is extended,
-    and the decision is the one of its last such heartbeat. None: there is more to decide.
+    """Fast path for most heartbeats: the member has its target and reports nothing new. Only its session is extended,
+    and the decision is that of its last such heartbeat. None if there is more to decide.
     """
     state, epoch = group.state, request.member_epoch
     member = state.members.get(request.member_id)

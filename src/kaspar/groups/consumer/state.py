@@ -1,8 +1,8 @@
-"""The state of a consumer group as its log gives it: epochs, members, targets, resolved patterns.
+"""The state of a consumer group as stored in the log: epochs, members, targets, resolved patterns.
 
-`replay` alone changes it, record by record, in the same words after a restart as while running. What is counted here
-(owners of partitions, subscribers of topics) follows from the records and is kept along, so that no heartbeat has to
-look at all members. The rule it keeps: a partition has one owner at most.
+Only `replay` changes it, record by record, in the same way after a restart as while running. Counts and indexes (owners
+of partitions, subscribers of topics) are derived from the records and updated with them, so that no heartbeat has to
+look at all members. Invariant: a partition has at most one owner.
 """
 
 import uuid
@@ -31,12 +31,12 @@ from kaspar.groups.records import (
 )
 
 NEW_GROUP: Final = 1
-"""The epoch of a group that nobody has joined yet, and of its assignment: as in Kafka, what comes first is the next."""
+"""The epoch of a group that no member has joined yet, and of its assignment. As in Kafka, the first join bumps it."""
 ASSIGNMENT_GONE: Final = -1
 
 
 class ResolvedPattern(NamedTuple):
-    """The topics that a pattern stood for at this version of the cluster's topics, and when that was found (wall)."""
+    """The topics that a pattern matched at this version of the cluster's topics, and when (wall clock)."""
 
     topics: frozenset[str]
     version: int
@@ -44,7 +44,7 @@ class ResolvedPattern(NamedTuple):
 
 
 class ConsumerState:
-    """`has_partition_metadata`: the log has a record of kind 4, from before Kafka 4.1, that is to be deleted."""
+    """`has_partition_metadata`: the log has a record of kind 4, from before Kafka 4.1, that has to be deleted."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -60,22 +60,22 @@ class ConsumerState:
         self.static_ids: dict[str, str] = {}
         """The member id of each instance id."""
         self.owners: dict[uuid.UUID, dict[int, str]] = {}
-        """The member that has a partition, or has yet to give it up."""
+        """The member that has each partition, or has yet to give it up."""
         self.subscribers: dict[str, int] = {}
-        """How many members name a topic."""
+        """How many members subscribe to each topic by name."""
         self.pattern_subscribers: dict[str, int] = {}
         self.assignors: dict[str, int] = {}
-        """How many members ask for an assignor."""
+        """How many members ask for each assignor."""
         self.classic_count = 0
         self.classic_protocols: dict[str, int] = {}
-        """How many of the members that use the classic protocol support an embedded protocol."""
+        """How many members of the classic protocol support each embedded protocol."""
 
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def replay(self, record: StoredRecord) -> None:
         match record.key, record.value:
             case ConsumerGroupCurrentMemberAssignmentKey() as key, ConsumerGroupCurrentMemberAssignmentValue() as now:
-                self._put_current(with_current(self._member(key.member_id), now))  # first, for it is the most frequent
+                self._put_current(with_current(self._member(key.member_id), now))  # first, as the most frequent
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue() as group:
                 self.group_epoch = group.epoch
                 self.metadata_hash = group.metadata_hash
@@ -117,9 +117,7 @@ class ConsumerState:
                 raise AssertionError(f"no record of a consumer group: {record}")
 
     def replay_move(self, member: Member) -> None:
-        """The same as `replay` of its current assignment, for a member that has changed its epoch or its state, and
-        nothing else.
-        """
+        """Apply a current assignment in which only the epoch or the state of the member has changed."""
         self.members[member.member_id] = member
 
     def tombstones(self) -> list[StoredRecord]:
@@ -128,11 +126,11 @@ class ConsumerState:
     # -- members -------------------------------------------------------------------------------------------------------
 
     def _member(self, member_id: str) -> Member:
-        """Compaction may have left either of a member's records first."""
+        """Return the member or a new one. Compaction may have left either of a member's records first."""
         return self.members.get(member_id) or Member(member_id)
 
     def _put_metadata(self, member: Member) -> None:
-        """It asks for something else than before; what it has stays the same."""
+        """Store a changed subscription or setting. The current assignment stays the same."""
         previous = self.members.get(member.member_id)
         if previous is not None:
             self._count(previous, -1)
@@ -142,13 +140,13 @@ class ConsumerState:
             self.static_ids[member.instance_id] = member.member_id
 
     def _put_current(self, member: Member) -> None:
-        """It has something else than before; what it asks for stays the same."""
+        """Store a changed current assignment. Subscription and settings stay the same."""
         previous = self.members.get(member.member_id)
         self.members[member.member_id] = member
         has = member.assigned, member.pending_revocation
         if previous is not None:
             if has == (previous.assigned, previous.pending_revocation):
-                return  # it is in another epoch, and that is all
+                return  # only the epoch or the state has changed
             self._disown(previous)
         for partitions in has:
             for topic_id, epochs in partitions.items():
@@ -186,7 +184,7 @@ class ConsumerState:
             for protocol in member.classic.supported_protocols:
                 _add(self.classic_protocols, protocol.name, step)
 
-    # -- what follows from it ------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     @property
     def group_state(self) -> GroupState:
@@ -205,7 +203,7 @@ class ConsumerState:
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str, instance_id: str | None) -> Partitions:
-        """Of a static member that comes back under another id: what it was meant to have under the old one."""
+        """The member's target. A static member that rejoins under another id has the target of its old id."""
         if instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
         return self.targets.get(member_id, NO_PARTITIONS)
@@ -214,7 +212,7 @@ class ConsumerState:
         return partition in self.owners.get(topic_id, ())
 
     def topics_of(self, member: Member) -> frozenset[str]:
-        """The names of all that a member reads. A pattern that is not resolved yet stands for nothing."""
+        """The names of all topics that a member reads. A pattern that is not resolved yet matches nothing."""
         resolved = self.resolved.get(member.pattern) if member.pattern else None
         return member.subscribed_topic_names | resolved.topics if resolved else member.subscribed_topic_names
 
@@ -222,7 +220,7 @@ class ConsumerState:
         return self._subscribed(self.subscribers, self.resolved)
 
     def subscribed_topics_with(self, previous: Member, updated: Member) -> set[str]:
-        """As they will be when this member is updated. A new member was subscribed to nothing."""
+        """The subscribed topics after this update of a member. A new member was subscribed to nothing."""
         subscribers, patterns = dict(self.subscribers), dict(self.pattern_subscribers)
         _count_topics(subscribers, patterns, previous, -1)
         _count_topics(subscribers, patterns, updated, 1)

@@ -1,6 +1,6 @@
-"""The states of a consumer group and of its members, and from which to which a member may go.
+"""The states of a consumer group and of its members, and the transitions of a member.
 
-docs/groups.md draws both tables. The state of the group is never kept: it follows from epochs and members.
+docs/groups.md draws both tables. The state of the group is not stored: it follows from epochs and members.
 """
 
 import enum
@@ -8,31 +8,31 @@ from typing import Final
 
 
 class GroupState(enum.Enum):
-    """The values are Kafka's words, as ListGroups and ConsumerGroupDescribe show them."""
+    """The values are Kafka's names, as ListGroups and ConsumerGroupDescribe return them."""
 
     EMPTY = "Empty"
-    """Nobody is in it; it may still have committed offsets."""
+    """Has no members; may still have committed offsets."""
     ASSIGNING = "Assigning"
     """Something has changed since the last assignment: the group's epoch is ahead of it."""
     RECONCILING = "Reconciling"
-    """Everybody has a target; not everybody is there."""
+    """Every member has a target; not every member has reached it."""
     STABLE = "Stable"
-    """Every member has what it is meant to have."""
+    """Every member has reached its target."""
     DEAD = "Dead"
     """Deleted, or converted to a classic group."""
 
 
 class MemberState(enum.IntEnum):
-    """The values are those of Kafka's records."""
+    """The values are those in Kafka's records."""
 
     STABLE = 0
-    """It has all that its target says, at the epoch of the target."""
+    """Has its whole target, at the epoch of the target."""
     UNREVOKED_PARTITIONS = 1
-    """It has to give up partitions first, and stays at its epoch until it says that it has."""
+    """Has to give up partitions first, and stays at its epoch until it reports that it has."""
     UNRELEASED_PARTITIONS = 2
-    """It is at the epoch of the target, and waits for partitions that others have yet to give up."""
+    """Is at the epoch of the target, and waits for partitions that other members have yet to give up."""
     UNKNOWN = 127
-    """A later release has left it in a state that is not known here: it has to begin again."""
+    """A state that a later release has written and that is not known here: the member has to rejoin."""
 
     @classmethod
     def of(cls, number: int) -> "MemberState":

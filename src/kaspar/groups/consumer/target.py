@@ -1,7 +1,7 @@
-"""The target of a consumer group: what each member is meant to have, computed by an assignor and written to the log.
+"""The target of a consumer group: the assignment of each member, computed by an assignor and written to the log.
 
-A large one is not computed where it is asked for: it would hold up everybody else. Then the members go on with the last
-target, and what a thread has found comes back as an event.
+A large target is computed in a thread and not on the event loop, which it would block. Until the result comes back as
+an event, the members continue with the last target.
 """
 
 import uuid
@@ -17,7 +17,7 @@ from kaspar.groups.consumer.state import ConsumerState
 from kaspar.groups.context import ShardContext
 
 INLINE_SIZE: Final = 1500
-"""Members and partitions up to which an assignment takes about a millisecond."""
+"""The number of members and partitions up to which computing an assignment takes about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class AssignmentComputed:
 
 @dataclass(frozen=True, slots=True)
 class ComputeAssignment:
-    """To be run in a thread."""
+    """Computes an assignment. To be run in a thread unless it is small."""
 
     group_id: str
     epoch: int
@@ -47,7 +47,7 @@ class ComputeAssignment:
 
 
 def group_spec(state: ConsumerState, updated: Member, context: ShardContext) -> GroupSpec:
-    """The group with a member that has just changed, or come, maybe in the place of a static member that was before."""
+    """The group with a member that has changed or joined, possibly in place of a static member."""
     members: dict[str, MemberSpec] = {}
     counts: dict[uuid.UUID, int] = {}
     subscriptions: set[frozenset[str]] = set()
@@ -76,8 +76,8 @@ def _with(members: Iterable[Member], updated: Member, replaced: str | None) -> I
 
 
 def target_records(state: ConsumerState, computed: AssignmentComputed, timestamp_ms: int) -> list[StoredRecord]:
-    """The targets that differ from before, then the epoch. A member that has left since it was computed needs no
-    target; one that has joined since has none, and its join has begun another epoch.
+    """The targets that have changed, then the epoch. A member that has left since the computation needs no target. One
+    that has joined since has none yet, and its join has begun another epoch.
     """
     records = []
     for member_id in computed.spec.members:
@@ -89,7 +89,7 @@ def target_records(state: ConsumerState, computed: AssignmentComputed, timestamp
 
 
 def as_of_now(state: ConsumerState, computed: AssignmentComputed) -> AssignmentComputed:
-    """For the members that are in the group now: a static one may have come back under another id meanwhile."""
+    """The assignment for the current members: a static one may have rejoined under another id since it was computed."""
     members: dict[str, MemberSpec] = {}
     assignment: GroupAssignment = {}
     for member_id, member in computed.spec.members.items():

@@ -1,8 +1,8 @@
-"""The deadlines of a consumer group's members: sessions, revocations, and what members of the classic protocol owe.
+"""The deadlines of a consumer group's members: for sessions, revocations, and requests due from classic members.
 
-None of it is in the log. A heartbeat moves the end of a session and no timer: the timer finds out when it fires that it
-came too early. A timer of a member about whom nothing is known here was set by the group that this one was converted
-from, or before its first heartbeat: then the time of the timer is the deadline.
+None of this is in the log. A heartbeat moves the end of a session but not the timer: a timer that fires too early is
+set again. If nothing is known here of a timer's member, the timer was set by the group that this one was converted
+from, or before the member's first heartbeat. Then the time of the timer is the deadline.
 """
 
 from typing import Final
@@ -18,8 +18,8 @@ SYNC: Final = "consumer-classic-sync"
 
 
 class Session:
-    """Ends at `deadline_ms`. `unchanged` is the decision on the last heartbeat that changed nothing else, at this
-    member epoch and heartbeat interval.
+    """A member's session, which ends at `deadline_ms`. `unchanged` is the decision on the last heartbeat that changed
+    nothing else, at this member epoch and heartbeat interval.
     """
 
     __slots__ = ("deadline_ms", "heartbeat_interval_ms", "member_epoch", "timer_at_ms", "unchanged")
@@ -36,13 +36,13 @@ class MemberTimers:
         self._group_id = group_id
         self._sessions: dict[str, Session] = {}
         self._revoking: dict[str, int] = {}
-        """Members that have to give up partitions, and at which epoch."""
+        """Members that have to give up partitions, and their epochs then."""
         self._owe_join: set[str] = set()
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def extend_session(self, member_id: str, timeout_ms: int, now: Now) -> Session | None:
-        """The session, if all that was to be done is done: its timer fires early enough. None: begin a session."""
+        """Extend the session and return it, if its timer fires early enough. None: a session has to begin."""
         session = self._sessions.get(member_id)
         if session is None:
             return None
@@ -53,17 +53,17 @@ class MemberTimers:
         return session
 
     def begin_session(self, member_id: str, timeout_ms: int, now: Now, decision: Decision) -> None:
-        """Or extend it."""
+        """Begin a session, or extend the current one."""
         if self.extend_session(member_id, timeout_ms, now) is None:
             session = self._sessions[member_id] = Session(now.steady_ms + timeout_ms)
             self._set(SESSION, member_id, session.timer_at_ms, decision)
 
     def end_session(self, member_id: str) -> None:
-        """Whatever was heard from it: the next time its timer fires, it is over."""
+        """End the session the next time its timer fires, whatever was received from the member."""
         self._sessions.pop(member_id, None)
 
     def session_is_over(self, member_id: str, now: Now, decision: Decision) -> bool:
-        """Its timer has fired. If it came too early it is set again."""
+        """Whether the session is over when its timer has fired. A timer that fired too early is set again."""
         session = self._sessions.get(member_id)
         if session is None or session.deadline_ms <= now.steady_ms:
             return True
@@ -82,19 +82,19 @@ class MemberTimers:
             self._set(REVOCATION, member_id, None, decision)
 
     def revocation_is_overdue(self, member: Member) -> bool:
-        """Its timer has fired. A member that has left the epoch by now has done what it had to."""
+        """Whether the member is late when the timer has fired. One at another epoch has given up its partitions."""
         return self._revoking.get(member.member_id) == member.member_epoch
 
-    # -- what members of the classic protocol owe ----------------------------------------------------------------------
+    # -- requests due from classic members -----------------------------------------------------------------------------
 
     def owes_join(self, member: Member, now: Now, decision: Decision) -> None:
-        """It has to join again: its time runs from the first response that says so."""
+        """Expect the member to rejoin. Its time runs from the first response that says so."""
         if member.member_id not in self._owe_join:
             self._owe_join.add(member.member_id)
             self._set(JOIN, member.member_id, now.steady_ms + member.rebalance_timeout_ms, decision)
 
     def joined(self, member: Member, now: Now, decision: Decision) -> None:
-        """And owes a SyncGroup from now on."""
+        """Note that the member has joined, and expect its SyncGroup."""
         self._owe_join.discard(member.member_id)
         self._set(JOIN, member.member_id, None, decision)
         self._set(SYNC, member.member_id, now.steady_ms + member.rebalance_timeout_ms, decision)
@@ -102,10 +102,10 @@ class MemberTimers:
     def synced(self, member_id: str, decision: Decision) -> None:
         self._set(SYNC, member_id, None, decision)
 
-    # -- all of them ---------------------------------------------------------------------------------------------------
+    # -- all deadlines -------------------------------------------------------------------------------------------------
 
     def forget(self, member_id: str) -> None:
-        """A member that joins with this id later has deadlines of its own."""
+        """Drop the member's deadlines. A member that joins with this id later has its own."""
         self._sessions.pop(member_id, None)
         self._revoking.pop(member_id, None)
         self._owe_join.discard(member_id)

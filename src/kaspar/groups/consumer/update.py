@@ -1,7 +1,7 @@
-"""What a request of a member changes in its group, step by step, whichever protocol the request is of.
+"""What a request of a member changes in its group, step by step, for both protocols.
 
-The steps of Kafka, in its order, because it is the order of the records: the member, its pattern, the group's epoch,
-the target, what the member has. A step reads the state and what the steps before have found; it writes nothing but the
+The steps have the order of Kafka's, because it is the order of the records: the member, its pattern, the group's epoch,
+the target, the current assignment. A step reads the state and the results of the steps before; it writes only to the
 decision.
 """
 
@@ -34,7 +34,7 @@ NOTHING_COMPUTED = 0
 
 
 class MemberTarget(NamedTuple):
-    """The target of one member, and the assignment epoch it is of."""
+    """The target of one member, and its assignment epoch."""
 
     epoch: int
     partitions: Partitions
@@ -43,9 +43,9 @@ class MemberTarget(NamedTuple):
 class PatternChange(enum.Enum):
     NONE = enum.auto()
     UNRESOLVED = enum.auto()
-    """Changed, and what the new one stands for is yet to be found: the epoch waits for that."""
+    """Changed, and the new one is not resolved yet: the epoch is bumped when it is."""
     RESOLVED = enum.auto()
-    """Changed, and what it stands for is known."""
+    """Changed, and the topics of the new one are known."""
 
 
 class MemberUpdate:
@@ -58,7 +58,7 @@ class MemberUpdate:
         self.decision = Decision(if_refused=self._refused)
 
     def _refused(self, code: ErrorCode, now: Now) -> Decision:
-        """What was to be done in a thread is not being done."""
+        """Clear the notes of the threads' work that will not be done, since the log has refused the decision."""
         for action in self.decision.actions:
             if isinstance(action, ResolvePatterns):
                 self.context.resolving.discard(action.group_id)
@@ -80,8 +80,8 @@ class MemberUpdate:
         return self.state.members.get(member_id) or Member(member_id)
 
     def replace_static(self, old: Member, member_id: str) -> Member:
-        """The instance comes back under another id: it gets what it had, and has to begin at its first epoch. The
-        timers of the old id find nobody when they fire.
+        """Replace a static member that rejoins under another id. It keeps its partitions, and begins at the first
+        epoch. When timers of the old id fire, they find no member.
         """
         group_id = self.group.group_id
         member = old._replace(member_id=member_id, member_epoch=JOINS, previous_member_epoch=JOINS)
@@ -93,7 +93,7 @@ class MemberUpdate:
         return member
 
     def write_member(self, member: Member, updated: Member) -> bool:
-        """Whether the topics it names are others than before."""
+        """Write the member if it has changed. Returns whether its topic names have changed."""
         if updated is member or updated == member:
             return False
         self.decision.add_record(member_record(self.group.group_id, updated))
@@ -102,13 +102,13 @@ class MemberUpdate:
     # -- its pattern ---------------------------------------------------------------------------------------------------
 
     def change_pattern(self, member: Member, updated: Member) -> PatternChange:
-        """A pattern that nobody else had is checked, and resolved along with all the others of the group, so that it
-        takes one rebalance and not one each.
+        """Handle a change of the member's pattern. One that no other member has is checked, and resolved together with
+        all other patterns of the group, so that there is one rebalance and not one for each.
         """
         subscribers, old, new = self.state.pattern_subscribers, member.pattern, updated.pattern
         change = PatternChange.NONE
         if not (subscribers or new):
-            return change  # nobody has one: nearly always
+            return change  # no member has a pattern, as is nearly always the case
         if new != old:
             change = PatternChange.UNRESOLVED
             if old and subscribers.get(old) == 1:
@@ -124,7 +124,7 @@ class MemberUpdate:
     # -- the group's epoch ---------------------------------------------------------------------------------------------
 
     def look_at_topics(self, member: Member, updated: Member, *, bump: bool) -> int:
-        """The group's epoch, which is bumped if a new assignment is due."""
+        """Check the topics. Returns the group's epoch, which is bumped if a new assignment is due."""
         state, group_id = self.state, self.group.group_id
         epoch = state.group_epoch
         metadata_hash = self.context.metadata_hash(state.subscribed_topics_with(member, updated))
@@ -139,8 +139,8 @@ class MemberUpdate:
     # -- the target ----------------------------------------------------------------------------------------------------
 
     def target_for(self, member: Member, updated: Member, epoch: int) -> MemberTarget:
-        """The target of the member and its epoch: a new one if the group's epoch is ahead of the last, and that is long
-        enough ago.
+        """The target of the member and its epoch. A new one is computed if the group's epoch is ahead of the last
+        target, and the assignment interval has passed.
         """
         state, group_id = self.state, self.group.group_id
         last = self.last_target(updated)
@@ -167,7 +167,9 @@ class MemberUpdate:
         return MemberTarget(state.assignment_epoch, state.target_of(member.member_id, member.instance_id))
 
     def _was_assigned_just_now(self) -> bool:
-        """By the wall clock, which the log knows. One that went back holds up nobody."""
+        """Whether the assignment interval has not passed yet, by the wall clock, whose time is in the log. A clock that
+        went back delays nothing.
+        """
         interval_ms = self.context.assignment_interval_ms(self.group.group_id)
         return 0 <= self.now.wall_ms - self.state.assignment_timestamp_ms < interval_ms
 
@@ -178,7 +180,7 @@ class MemberUpdate:
                 counts[asked] = counts.get(asked, 0) + step
         return self.group.preferred_assignor(counts)
 
-    # -- what the member has -------------------------------------------------------------------------------------------
+    # -- the current assignment ----------------------------------------------------------------------------------------
 
     def reconcile(
         self,
@@ -210,8 +212,10 @@ class MemberUpdate:
         return reconciled
 
     def _current_record(self, member: Member, reconciled: Member) -> AnyRecord:
-        """A member that is in the group as it was before the request is written nowhere else in this decision. Nor is
-        the group a new or a converted one, which records would replace: a request creates or converts it by a join.
+        """The record of the member's new current assignment. The fast path needs a member that is in the group as it
+        was before the request, so that no other record of this decision writes it. The group is then neither new nor
+        being converted, which would give it another state object on replay: a request creates or converts a group only
+        by a join.
         """
         if (
             reconciled.assigned is member.assigned
@@ -232,7 +236,7 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _with_change(subscribers: dict[str, int], old: str, new: str) -> frozenset[str]:
-    """The patterns of a group when a member has changed from one to another. Empty is none."""
+    """The group's patterns after a member has changed from one to another. An empty string is no pattern."""
     patterns = set(subscribers)
     if old and subscribers.get(old) == 1:
         patterns.discard(old)

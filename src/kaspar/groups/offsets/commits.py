@@ -1,8 +1,8 @@
-"""OffsetCommit as a shard takes it, whether the request was decoded or recognized by its bytes.
+"""OffsetCommit requests as a shard handles them, whether they were decoded or recognized by their bytes.
 
 A consumer commits the same partitions again and again, as the same member of the same generation. So a commit of one
-partition without metadata can be kept, and used again with other numbers: its key, and what its value ends with, are
-encoded once.
+partition without metadata can be kept and reused with other numbers: its key, and the end of its value, are encoded
+once.
 """
 
 import uuid
@@ -37,7 +37,7 @@ class Commit(Committer, Protocol):
     def decide(
         self, check: PartitionCheck | None, now_ms: int, max_metadata_bytes: int, replay: ReplaySingle
     ) -> Decision:
-        """The group has agreed; `check` is what it asks of each partition."""
+        """Decide on a commit that the group has accepted; `check` is called for each partition."""
         ...
 
 
@@ -109,7 +109,7 @@ class SingleCommit:
         api_version: int,
         response: OffsetCommitResponse,
     ) -> None:
-        """`topic` has its name and its id, and the one partition; `response` has no error."""
+        """`topic` has both name and id, and exactly one partition; `response` has no error."""
         (wanted,) = topic.partitions
         key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=wanted.partition_index)
         encoded = write_commit(key, OffsetCommitValue(offset=0, metadata=_NO_METADATA, commit_timestamp=0))
@@ -165,7 +165,7 @@ def metadata_code(
 
 
 def _java_length(text: str) -> int:
-    """The limit counts what Java calls characters: those beyond the basic plane are two."""
+    """The number of Java characters, in which the limit is measured: code points beyond the basic plane count twice."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 

@@ -1,12 +1,12 @@
 """The committed offsets of all groups of one shard: OffsetMetadataManager in Kafka.
 
 Rules kept here:
-- Of several commits for a partition the last one in the log counts, within transactions or not (`pending_offsets`).
-- An offset is forgotten `offsets.retention.minutes` after its group has stopped to need it (the group says when), or at
-  the time that its commit named; never while a transaction is about to replace it.
-- An offset that was committed for another topic of the same name, which is known by its id, is not shown.
+- Of several commits for a partition the last one in the log counts, within transactions or not (`PendingOffsets`).
+- An offset expires `offsets.retention.minutes` after its group stopped using it (the group says when that was), or at
+  the time given in its commit; never while a transaction is about to replace it.
+- An offset that was committed for another topic of the same name, which has another id, is not returned.
 
-Offsets are many, so each is kept as one small `bytes` object: nothing that Python's garbage collector would walk.
+There are many offsets, so each is kept as one small `bytes` object, which Python's garbage collector does not traverse.
 """
 
 import struct
@@ -56,7 +56,7 @@ from kaspar.protocol.messages.txn_offset_commit import (
 
 _NO_METADATA: Final = ""
 PIECE: Final = 100
-"""So many partitions of a topic are looked at in one go."""
+"""The number of partitions of a topic that are visited at once."""
 
 _NO_EXPIRE_TIMESTAMP: Final = NO_TIMESTAMP.to_bytes(8, "big", signed=True)
 _NO_TOPIC_ID: Final = ZERO_UUID.bytes
@@ -71,7 +71,7 @@ def _pack(value: OffsetCommitValue) -> bytes:
 
 
 def _pack_stored(value: bytes) -> bytes | None:
-    """The same of a value as it is in the log, if it has the usual form."""
+    """The packed form of an encoded value from the log. None if the value does not have the usual form."""
     if not is_usual(value):
         return None
     topic_id = value[TOPIC_ID] or _NO_TOPIC_ID
@@ -95,15 +95,15 @@ def _topic_id(packed: bytes) -> uuid.UUID:
 
 
 class Piece(NamedTuple):
-    """Some of the partitions of a topic that a group has committed offsets for: what is looked at in one go."""
+    """Some of the partitions of a topic for which a group has committed offsets. They are visited at once."""
 
     topic: str
     partitions: list[int]
 
 
 class Expired(NamedTuple):
-    """Tombstones for what has expired; whether a group then has nothing left that would keep it; and how many offsets
-    were looked at to find out.
+    """Tombstones of expired offsets, whether nothing is left that keeps the group, and how many offsets were looked
+    at.
     """
 
     records: list[StoredRecord]
@@ -112,11 +112,11 @@ class Expired(NamedTuple):
 
 
 class CommittedOffsets(NamedTuple):
-    """The offsets of one group, as somebody sees them who asks for them."""
+    """The committed offsets of one group, as OffsetFetch returns them."""
 
     committed: Mapping[str, Mapping[int, bytes]]
     unstable: Collection[GroupTopicPartition] | PendingOffsets
-    """Those that an open transaction is about to replace, and that are not returned therefore."""
+    """Partitions whose offset an open transaction is about to replace, and is therefore not returned."""
 
     def to_wire(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         group_id = request.group_id
@@ -168,11 +168,11 @@ class Offsets:
         self._pending = PendingOffsets()
         self._count = 0
         self._loading: dict[bytes, dict[int, bytes]] = {}
-        """While the log is read: the partitions of a group and topic, by what their keys begin with."""
+        """While the log is loaded: the offsets of a group and topic by partition, by the start of their keys."""
 
     @property
     def count(self) -> int:
-        """How many committed offsets there are, of all groups."""
+        """The number of committed offsets of all groups."""
         return self._count
 
     def groups(self) -> Set[str]:
@@ -180,7 +180,7 @@ class Offsets:
         return self._committed.keys()
 
     def committed(self, group_id: str) -> Iterator[tuple[str, int, OffsetCommitValue]]:
-        """Topic, partition and what was committed for it, of one group."""
+        """The topic, the partition and the value of each committed offset of one group."""
         for topic, partitions in self._committed.get(group_id, {}).items():
             for partition, packed in partitions.items():
                 yield topic, partition, _unpack(packed)
@@ -190,7 +190,7 @@ class Offsets:
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, check: PartitionCheck | None, now_ms: int
     ) -> tuple[list[StoredRecord], TxnOffsetCommitResponse]:
-        """The records are to be appended as part of the transaction."""
+        """Returns the records, to be appended as part of the transaction, and the response."""
         records: list[StoredRecord] = []
         topics = []
         for topic in request.topics:
@@ -207,21 +207,21 @@ class Offsets:
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
         return records, TxnOffsetCommitResponse(topics=tuple(topics))
 
-    # -- questions -----------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """Of the named partitions, or of all: what the group has committed, nothing included. With `require_stable` an
-        offset that a transaction is about to replace is not returned.
+        """The committed offsets of all named partitions, or all that the group has. With `require_stable`, an offset
+        that a transaction is about to replace is not returned.
         """
         committed = self._committed.get(request.group_id, {})
         return CommittedOffsets(committed, self._pending if require_stable else ()).to_wire(request)
 
     def count_of(self, group_id: str) -> int:
-        """How many offsets a group has committed."""
+        """The number of offsets that a group has committed."""
         return sum(map(len, self._committed.get(group_id, {}).values()))
 
     def copy_of(self, group_id: str, *, require_stable: bool) -> "CommittedOffsets":
-        """What `fetch` looks at, for another thread: it stays as it is now."""
+        """A copy of what `fetch` reads, which another thread can use since it does not change."""
         committed = {topic: dict(offsets) for topic, offsets in self._committed.get(group_id, {}).items()}
         return CommittedOffsets(committed, frozenset(self._pending.places_of(group_id)) if require_stable else ())
 
@@ -230,7 +230,7 @@ class Offsets:
     def delete(
         self, request: OffsetDeleteRequest, group: OffsetsOwner
     ) -> tuple[list[StoredRecord], OffsetDeleteResponse]:
-        """The group has agreed; what it is subscribed to stays."""
+        """Delete offsets. The group has agreed, but offsets of topics to which it is subscribed stay."""
         records: list[StoredRecord] = []
         topics = []
         for topic in request.topics:
@@ -247,8 +247,8 @@ class Offsets:
         return records, OffsetDeleteResponse(topics=tuple(topics))
 
     def pieces_of(self, group_id: str, topics: Container[str] | None = None) -> list[Piece]:
-        """All that a group has committed, or has committed for these topics, in pieces. It may change while somebody
-        goes through them.
+        """All committed offsets of a group, or those for these topics, in pieces. They may change between two
+        pieces.
         """
         return [
             Piece(topic, partitions)
@@ -258,8 +258,8 @@ class Offsets:
         ]
 
     def expire(self, group: OffsetsOwner, pieces: list[Piece], now_ms: int, *, at_most: int) -> Expired:
-        """Of these pieces, which are taken off the list, until `at_most` offsets were looked at. `now_ms` is the time
-        that is believed: what is forgotten does not come back.
+        """Find the expired offsets in these pieces, which are removed from the list, until `at_most` offsets were
+        looked at. `now_ms` is the believed time, since expiry cannot be undone.
         """
         group_id = group.group_id
         records = []
@@ -290,7 +290,7 @@ class Offsets:
         return now_ms - expire_from >= self._settings.offsets_retention_minutes * MINUTE_MS
 
     def forget_group(self, group_id: str) -> list[StoredRecord]:
-        """Tombstones for all that a group has committed, in open transactions too."""
+        """Tombstones for all committed offsets of a group, including those in open transactions."""
         places = {
             GroupTopicPartition(group_id, topic, partition): None
             for topic, partitions in self._committed.get(group_id, {}).items()
@@ -300,12 +300,12 @@ class Offsets:
         return [_tombstone(place) for place in places]
 
     def groups_with_offsets(self) -> list[str]:
-        """Those that have committed some, in open transactions too."""
+        """The groups that have committed offsets, including those in open transactions."""
         return [*self._committed, *(group for group in self._pending.groups() if group not in self._committed)]
 
     def topic_deleted(self, group_id: str, piece: Piece, is_deleted: Callable[[uuid.UUID], bool]) -> list[StoredRecord]:
-        """Tombstones for what a group has committed for topics that are gone. Their name may have been given to another
-        topic since: what was committed for that one stays. ZERO_UUID stands for offsets without a topic's id.
+        """Tombstones for a group's offsets of deleted topics. Offsets of a newer topic with the same name stay, since
+        `is_deleted` checks the topic id, which is ZERO_UUID for offsets without one.
         """
         committed = self._committed.get(group_id, {}).get(piece.topic, {})
         return [
@@ -315,7 +315,7 @@ class Offsets:
         ]
 
     def pending_for(self, group_id: str, topics: Container[str]) -> list[StoredRecord]:
-        """Tombstones for what open transactions have committed for topics that are gone."""
+        """Tombstones for a group's offsets of deleted topics in open transactions."""
         return [_tombstone(place) for place in self._pending.places_of(group_id) if place.topic in topics]
 
     def _is_committed(self, place: GroupTopicPartition) -> bool:
@@ -347,8 +347,8 @@ class Offsets:
         self._put(commit.group_id, commit.topic, commit.partition, packed)
 
     def load(self, key: bytes, value: bytes) -> bool:
-        """A shorter way to `replay` while the log is read, for a commit that is no part of a transaction: if it has the
-        usual form, and the group has committed for that topic before. False: it has to take the usual way.
+        """Fast path of `replay` while the log is loaded, for a commit outside of transactions that has the usual form,
+        and whose group has committed for that topic before. False if the commit needs the normal path.
         """
         begins = key[:-PARTITION_BYTES]
         partitions = self._loading.get(begins)
@@ -409,7 +409,7 @@ def _pieces(partitions: list[int]) -> Iterator[list[int]]:
 
 
 def _check_in_transaction(check: PartitionCheck, topic: str, partition: int) -> None:
-    """The request knows generations and no epochs, so it is refused with a code of generations."""
+    """Check a partition. TxnOffsetCommit has no epochs, so it is refused with an error code about generations."""
     try:
         check(topic, ZERO_UUID, partition)
     except Refused as refusal:

@@ -1,9 +1,9 @@
-"""Offsets that were committed within transactions which have not ended, by producer id.
+"""Offsets committed in transactions that have not ended, by producer id.
 
-They are not committed yet, but a request for stable offsets gets UNSTABLE_OFFSET_COMMIT for them. A transaction that
-commits makes them committed offsets; one that aborts drops them. Of all commits for a partition the last one in the log
-counts, whatever the order in which transactions end: so a pending offset behind which another one was committed is
-marked as overtaken, and is dropped when its transaction ends.
+They are not committed yet, but a request for stable offsets gets UNSTABLE_OFFSET_COMMIT for them. When a transaction
+commits, they become committed offsets; when it aborts, they are dropped. Of all commits for a partition the last one in
+the log counts, whatever the order in which transactions end. So a pending offset is marked as overtaken when one that
+follows it in the log is committed, and is dropped when its transaction ends.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ class GroupTopicPartition(NamedTuple):
 
 class _Pending(NamedTuple):
     order: int
-    """The place in the log, among the pending offsets."""
+    """The position in the log, among the pending offsets."""
     value: bytes
     overtaken: bool
 
 
 class PendingOffsets:
-    """What a value is, is its owner's business: it is kept as it came."""
+    """Values are opaque here."""
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[GroupTopicPartition, _Pending]] = {}
@@ -52,16 +52,16 @@ class PendingOffsets:
         self._producers.setdefault(place.group, {}).setdefault(place, set()).add(producer_id)
 
     def committed_behind(self, place: GroupTopicPartition) -> None:
-        """An offset was committed for this place outside a transaction: it is behind all that is pending."""
+        """Mark the pending offsets of this partition as overtaken by a commit outside of transactions."""
         self._overtake(place, self._order + 1)
 
     def drop(self, place: GroupTopicPartition) -> None:
-        """The place was deleted, and what is pending for it goes with it."""
+        """Drop the pending offsets of this partition, whose offset was deleted."""
         for producer_id in tuple(self._producers.get(place.group, {}).get(place, ())):
             self._remove(producer_id, place)
 
     def end(self, producer_id: int, *, committed: bool) -> list[tuple[GroupTopicPartition, bytes]]:
-        """The producer's transaction is over. Returns what has become a committed offset by it."""
+        """End the producer's transaction. Returns the offsets that are committed by it."""
         ended = self._by_producer.get(producer_id, {})
         brought_in = []
         for place, pending in list(ended.items()):

@@ -1,8 +1,8 @@
 """A committed offset as a record of `__consumer_offsets`.
 
-Of all records of that topic these are written most often, and a start may have to read a million of them. So the form
-that nearly all of them have is read and written here in a few steps; whatever has another form (metadata, an expire
-timestamp, an older version) goes the way of all messages, by its SCHEMA. Both ways give the same bytes.
+These are the most frequent records of that topic, and a start may have to read a million of them. So the form that
+nearly all of them have is read and written here in a few steps. All other forms (metadata, an expire timestamp, an
+older version) are read and written by their SCHEMA, like all messages. Both give the same bytes.
 """
 
 import functools
@@ -16,7 +16,7 @@ from kaspar.coordination.decision import StoredRecord
 from kaspar.protocol.schema import Field, Message, Schema
 
 NUMBER: Final = 1
-"""What the key of a committed offset begins with."""
+"""The number at the start of a committed offset's key."""
 VERSION: Final = 4
 MAX_STRING_BYTES: Final = 0x7FFF
 
@@ -25,8 +25,8 @@ _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
 PARTITION_BYTES: Final = _PARTITION.size
 
-# The usual value: version, offset, leader epoch, an empty text, commit timestamp; then the number of tagged fields,
-# which is none, or one, the topic id, with its tag and size before it.
+# The usual value: version, offset, leader epoch, empty metadata, commit timestamp; then the number of tagged fields,
+# which is zero, or one for the topic id, which follows its tag and size.
 _VALUE = struct.Struct(">hqiBq")
 _BEGINS: Final = VERSION.to_bytes(2, "big")
 _EMPTY_TEXT: Final = 1
@@ -59,7 +59,7 @@ class OffsetCommitKey(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue(Message):
-    """Version 1 is the one that says when an offset expires; the others leave it to the settings."""
+    """Only version 1 contains the time at which an offset expires; with the others the settings decide."""
 
     offset: int
     leader_epoch: int = NO_EPOCH
@@ -84,7 +84,7 @@ class OffsetCommitValue(Message):
 
 @functools.lru_cache(maxsize=1024)
 def topic_id_of(octets: bytes) -> uuid.UUID:
-    """The same few topics again and again."""
+    """Cached, because the same few topics occur again and again."""
     return uuid.UUID(bytes=octets)
 
 
@@ -98,7 +98,7 @@ def is_usual(value: bytes) -> bool:
 
 
 def write_numbers(offset: int, leader_epoch: int, commit_timestamp: int) -> bytes:
-    """What the usual value begins with. `rest_of_value` follows."""
+    """The start of a usual value. `rest_of_value` follows."""
     return _VALUE.pack(VERSION, offset, leader_epoch, _EMPTY_TEXT, commit_timestamp)
 
 
@@ -121,7 +121,7 @@ def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes,
 
 
 def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
-    """The commit, if it has the usual form; None if it has another, or is none."""
+    """The commit, if it has the usual form; None if it has another form, or is not a commit."""
     if value is None or not is_usual(value):
         return None
     place = _read_key(key)
@@ -151,7 +151,7 @@ def _read_key(key: bytes) -> OffsetCommitKey | None:
 
 @functools.lru_cache(maxsize=1024)
 def read_names(octets: bytes) -> tuple[str, str] | None:
-    """Group and topic, which begin the keys of many partitions: remembered, for these come one after the other."""
+    """The group and topic at the start of a key. Cached, because keys with the same names follow each other."""
     if len(octets) < _KEY_START.size:
         return None
     number, length = _KEY_START.unpack_from(octets)

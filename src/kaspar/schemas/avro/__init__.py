@@ -1,5 +1,5 @@
-"""Avro schemas: parsing, canonical and normalized text, and compatibility, as Confluent's registry and the Java library
-of Avro have them."""
+"""Avro schemas: parsing, canonical and normalized text, and compatibility, as in Confluent's registry and Java's
+Avro."""
 
 from kaspar.schemas.avro.compatibility import incompatibilities
 from kaspar.schemas.avro.schema import AvroSchema, parse

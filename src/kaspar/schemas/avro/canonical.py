@@ -22,7 +22,7 @@ class _Writer:
         match node:
             case Record() | Enumeration() | Fixed():
                 yield from self._named(node, namespace)
-            case ForwardReference():  # only in a message of the parser
+            case ForwardReference():  # only in error messages of the parser
                 yield quoted(node.full_name)
             case _:
                 yield from unnamed(node, namespace, _members(node.properties))
@@ -33,7 +33,7 @@ class _Writer:
             return
         self._known_names.add(node.name.full)
         yield _head(node, namespace)
-        if not isinstance(node, Record) or node.known_fields is not None:  # else in a message of the parser
+        if not isinstance(node, Record) or node.known_fields is not None:  # None in error messages of the parser
             yield from contents(node, node.name.namespace, _field_attributes)
         yield _members(node.properties)
         if node.aliases:

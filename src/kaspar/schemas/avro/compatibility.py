@@ -1,8 +1,8 @@
 """Whether a reader's schema can decode what a writer's schema encoded: the rules of Java's SchemaCompatibility, in the
 words of Confluent's Difference.
 
-Findings are remembered per pair of types, with the path where the pair was first met, as Java does. This also ends
-recursion: a pair that is met again within itself counts as compatible. Each rule is a generator that yields the pairs
+Findings are cached per pair of types, with the path where the pair first occurred, as in Java. This also ends
+recursion: a pair that occurs again within itself counts as compatible. Each rule is a generator that yields the pairs
 it depends on and receives their findings, so that a long chain of records needs no deep stack.
 """
 
@@ -17,7 +17,7 @@ from kaspar.schemas.avro.types import Array, AvroType, Enumeration, Field, Fixed
 from kaspar.schemas.levels import escaped
 from kaspar.schemas.schema import ParsedSchema
 
-# Records within records multiply their findings, and unions multiply the pairs.
+# Nested records multiply their findings, and unions multiply the pairs.
 MAX_FINDINGS: Final = 1_000
 MAX_PAIRS: Final = 300_000
 
@@ -72,7 +72,7 @@ Steps = Generator[Pair, Findings, Findings]
 
 
 class _Undecidable(Exception):
-    """The comparison has no outcome; the registry reports that and refuses the schema."""
+    """The comparison has no result; the registry reports that and refuses the schema."""
 
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> Sequence[str]:
@@ -84,7 +84,7 @@ def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> Sequence[st
 
 
 def _compare(reader: AvroType, writer: AvroType) -> Findings:
-    """Runs the rules. A pair that is being compared has no findings yet."""
+    """Run the rules. A pair that is being compared has no findings yet."""
     known: dict[tuple[int, int], Findings] = {(id(reader), id(writer)): ()}
     running: list[tuple[tuple[int, int], Steps]] = [((id(reader), id(writer)), _rules(reader, writer, ()))]
     received: Findings | None = None
@@ -152,7 +152,7 @@ def _fixed_sizes(reader: Fixed, writer: Fixed, path: Path) -> Findings:
 
 
 def _enum_symbols(reader: Enumeration, writer: Enumeration, path: Path) -> Findings:
-    """A default of the reader stands for all symbols that it does not know."""
+    """If the reader's enum has a default, it stands for all symbols that the reader does not know."""
     missing = set(writer.symbols) - set(reader.symbols)
     if not missing or reader.default is not None:
         return ()
@@ -169,7 +169,7 @@ def _record_fields(reader: Record, writer: Record, path: Path) -> Steps:
         elif field.has_default:
             continue
         elif isinstance(field.type, Enumeration) and field.type.default is not None:
-            # Java compares the enum with the writer's record here, and so reports the kinds of types.
+            # Java compares the enum with the writer's record here, and so reports a mismatch of their types.
             findings += yield field.type, writer, (*field_path, "type")
         else:
             findings.append(Finding(Rule.READER_FIELD_MISSING_DEFAULT_VALUE, field_path, field.name))
@@ -189,7 +189,7 @@ def _written_field(field: Field, position: int, writer_fields: dict[str, Field],
 
 
 def _unions(reader: Union, writer: Union, path: Path) -> Steps:
-    """Each branch of the writer has to be readable. What is wrong within a branch is not reported."""
+    """Each branch of the writer has to be readable. Findings within a branch are not reported."""
     findings: list[Finding] = []
     for index, branch in enumerate(writer.branches):
         if (yield reader, branch, ()):

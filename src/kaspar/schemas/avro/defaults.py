@@ -1,4 +1,4 @@
-"""Whether the default of a field is a value of its type, as Java's Schema.isValidDefault has it."""
+"""Whether the default of a field is a value of its type, like Java's Schema.isValidDefault."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from kaspar.schemas.avro.json_text import Json, to_json
 from kaspar.schemas.avro.types import Array, AvroType, Field, ForwardReference, Map, Record, Union
 from kaspar.schemas.schema import InvalidSchema
 
-# A default may lead to the defaults of other records, so the depth of the text is no bound.
+# A default may pull in the defaults of other records, so the depth of the text is no bound.
 MAX_DEPTH: Final = 60
 
 _SHOWN: Final = 200
@@ -16,10 +16,10 @@ _LONG: Final = range(-(2**63), 2**63)
 
 
 class DefaultChecks:
-    """Remembers its findings: records whose fields default to records would take exponential time otherwise."""
+    """Caches its findings: records whose fields default to records would take exponential time otherwise."""
 
     def __init__(self) -> None:
-        # By the identities of a record and of a value, which lives as long as its schema.
+        # By the identities of a record and of a default's value, which lives as long as its schema.
         self._known: dict[tuple[int, int], bool] = {}
 
     def check(self, field: Field) -> None:
@@ -29,7 +29,7 @@ class DefaultChecks:
             raise InvalidSchema(f"Invalid default for field {field.name}: {default} not a {expected}")
 
     def forget(self) -> None:
-        """Names that were only known as forward references have been linked."""
+        """Clear the cache, because forward references have been replaced by the types that they name."""
         self._known.clear()
 
     def _is_valid(self, of_type: AvroType, value: Json, depth: int) -> bool:

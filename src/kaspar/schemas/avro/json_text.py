@@ -1,4 +1,4 @@
-"""JSON as Avro's Java library reads and writes it (Jackson), since the text of a schema decides about its id.
+"""JSON as Avro's Java library reads and writes it (Jackson), since the text of a schema determines its id.
 
 Reading is bounded: text of any length, depth and content gives a value or InvalidSchema. Comments are accepted, and the
 last of two equal keys wins. Writing is compact; numbers and control characters have Java's form.
@@ -24,7 +24,8 @@ from kaspar.schemas.schema import InvalidSchema
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-# The last two alternatives only match what is not terminated: without them a search would start over in its middle.
+# The last alternative only matches unterminated strings and comments. Without it a search would continue in the middle
+# of one.
 _TOKEN: Final = re.compile(
     r"""(?P<string> "[^"\\]*+(?:\\.[^"\\]*+)*+" )
       | (?P<comment> //[^\n]*+ | /\*.*?\*/ )
@@ -36,7 +37,7 @@ _TOKEN: Final = re.compile(
 
 
 class Float32(float):
-    """A number of single precision, which Java writes with fewer digits."""
+    """A single-precision number, which Java writes with fewer digits."""
 
     def __new__(cls, value: float) -> "Float32":
         try:
@@ -85,7 +86,7 @@ def check_depth(text: str) -> None:
 
 
 def _scan(text: str) -> str:
-    """The text with blanks in place of its comments, so that positions stay the same."""
+    """The text with its comments replaced by blanks, so that positions stay the same."""
     depth = 0
     parts: list[str] = []
     position = 0

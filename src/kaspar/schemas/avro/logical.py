@@ -1,4 +1,4 @@
-"""Logical types as Java's LogicalTypes knows them. One that does not fit its type is an ordinary property."""
+"""Logical types, like Java's LogicalTypes. One that does not fit its type is an ordinary property."""
 
 import math
 from typing import Final
@@ -25,7 +25,7 @@ _MAX_INT: Final = 2**31 - 1
 
 
 def logical_type(node: AvroType) -> str | None:
-    """The name of the logical type, if the type really has one."""
+    """The name of the type's logical type, if it is a valid one for the type."""
     name = node.properties.get("logicalType")
     if not isinstance(name, str) or node.kind not in _KINDS.get(name, ()):
         return None

@@ -1,7 +1,7 @@
-"""The text that Confluent's `normalize` makes of a schema (AvroSchemaUtils.toNormalizedString): full names, and
-whatever has no order of its own is sorted: properties, aliases, the members of objects.
+"""The text that Confluent's `normalize` makes of a schema (AvroSchemaUtils.toNormalizedString): names are full names,
+and unordered parts are sorted: properties, aliases, the members of objects.
 
-The registry reads this text and stores its canonical form, so only what survives that matters here.
+The registry reads this text and stores its canonical form, so only differences that survive that matter here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from kaspar.schemas.jackson import quoted
 
 
 class _Nothing(Enum):
-    """Java loses a default that is no value of the first branch of a union."""
+    """Stands for a default that Java drops because it is not a value of the first branch of a union."""
 
     NOTHING = auto()
 
@@ -84,7 +84,7 @@ def _sorted_aliases(aliases: list[str]) -> str:
 
 
 def _sorted_properties(node: AvroType) -> str:
-    """What a logical type consists of comes first."""
+    """The attributes of a logical type come first."""
     first: tuple[str, ...] = ()
     if (logical := logical_type(node)) is not None:
         first = ("logicalType",)

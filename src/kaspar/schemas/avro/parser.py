@@ -1,6 +1,6 @@
-"""From the text of a schema to its types, with the rules of Java's Schema.Parser (Avro 1.12).
+"""Parses the text of a schema into its types, with the rules of Java's Schema.Parser (Avro 1.12).
 
-One parser reads the texts of the references first, then the schema: the named types of earlier texts are known to the
+One parser reads the texts of the references first, then the schema: the named types of earlier texts are visible in
 later ones. Within a text a name may also be used before its definition.
 """
 
@@ -29,7 +29,7 @@ from kaspar.schemas.jackson import MAX_CHARACTERS
 from kaspar.schemas.schema import InvalidSchema
 
 MAX_NAMED_TYPES: Final = 10_000
-# The largest array of a JVM, which bounds a fixed.
+# The longest array of a JVM, which limits the size of a fixed.
 MAX_FIXED_SIZE: Final = 2**31 - 1 - 8
 
 _TYPE_ATTRIBUTES: Final = frozenset(
@@ -46,7 +46,7 @@ JsonObject = dict[str, Json]
 
 class Parser:
     """Without `validate_defaults` a default may be of another type than its field: versions of Avro before 1.9 allowed
-    that, and such schemas may be stored."""
+    that, and such schemas may have been stored."""
 
     def __init__(self, *, validate_defaults: bool) -> None:
         self._named: dict[str, Fixed | Enumeration | Record] = {}
@@ -74,7 +74,7 @@ class Parser:
             parsed = self._link(parsed)
         return parsed
 
-    # What kind of type it is.
+    # The kinds of type.
 
     def _type(self, node: Json, namespace: str | None) -> AvroType:
         match node:
@@ -105,7 +105,7 @@ class Parser:
             return ForwardReference(full_name)
         return known
 
-    # Types without a name.
+    # Unnamed types.
 
     def _array(self, node: JsonObject, namespace: str | None) -> Array:
         if "items" not in node:
@@ -127,7 +127,7 @@ class Parser:
         self._referring.append(parsed)
         return parsed
 
-    # Types with a name.
+    # Named types.
 
     def _record(self, node: JsonObject, namespace: str | None) -> Record:
         parsed = Record(_name(node, namespace), _text(node, "doc"), node["type"] == "error")
@@ -284,7 +284,7 @@ def _valid_name(name: str | None) -> str:
 
 
 def _fault_of_name(name: str) -> str | None:
-    """Java's NameValidator.UTF_VALIDATOR: letters of any script, but only of the basic plane."""
+    """The rules of Java's NameValidator.UTF_VALIDATOR: letters of any script, but only of the basic plane."""
     if not name:
         return "Empty name"
     if not (_is_letter(name[0]) or name[0] == "_"):
@@ -333,7 +333,7 @@ def _order(node: JsonObject) -> Order:
 
 
 def _number_in_text(text: str) -> float:
-    """Java parses the text of such a default with Double.parseDouble, for NaN and the infinities."""
+    """Java parses the text of such a default with Double.parseDouble, which accepts NaN and the infinities."""
     if _JAVA_NUMBER.fullmatch(text.strip()) is None:
         raise InvalidSchema(f"The default of a number is no number: {_shown(text)}")
     number = text.strip().rstrip("fFdD")
@@ -341,7 +341,7 @@ def _number_in_text(text: str) -> float:
 
 
 def _text(node: JsonObject, attribute: str) -> str | None:
-    """Avro ignores these attributes if they are no text."""
+    """The attribute's text. Avro ignores these attributes if they are not strings."""
     value = node.get(attribute)
     return value if isinstance(value, str) else None
 
@@ -351,7 +351,9 @@ def _properties(node: JsonObject, attributes: frozenset[str]) -> JsonObject:
 
 
 def _portable_properties(node: JsonObject) -> JsonObject:
-    """Java copies these types when it links names, which fails for an integer that no long can hold."""
+    """The properties of an array or a map. Java copies these types when it links names, which fails for an integer that
+    does not fit into a long.
+    """
     properties = _properties(node, _TYPE_ATTRIBUTES)
     pending: list[Json] = list(properties.values())
     while pending:

@@ -13,7 +13,7 @@ from kaspar.schemas.schema import InvalidSchema, SchemaType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroSchema:
-    """`root` is the graph of types with those of the references in it; `canonical` has these as names only."""
+    """`root` is the graph of types, including those of the references; in `canonical` these are only names."""
 
     root: AvroType
     canonical: str
@@ -38,7 +38,7 @@ class AvroSchema:
 
 
 def parse(text: str, references: Mapping[str, str], *, validate_defaults: bool = True) -> AvroSchema:
-    """Confluent checks the defaults of schemas that are registered, but not of those that are stored already."""
+    """Parse a schema. Confluent checks the defaults of schemas that are registered, but not of those already stored."""
     return _parse(text, tuple(references.values()), validate_defaults=validate_defaults)
 
 
@@ -47,7 +47,7 @@ def _parse(text: str, reference_texts: tuple[str, ...], *, validate_defaults: bo
     reference_names = frozenset(parser.parse(reference).union_name for reference in reference_texts)
     root = parser.parse(text)
     canonical = to_text(root, reference_names)
-    check_depth(canonical)  # Types that were used before their definition have moved inwards.
+    check_depth(canonical)  # types that were used before their definition are now nested deeper
     _check_encodable(canonical)
     return AvroSchema(root, canonical, reference_texts, reference_names)
 

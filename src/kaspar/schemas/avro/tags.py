@@ -1,7 +1,7 @@
-"""Tags inside of a schema: the attribute `confluent:tags` of records and fields.
+"""Tags within a schema: the attribute `confluent:tags` of records and fields.
 
-A record is named by its full name, a field by that of its record, a dot and its own name. Functions get and return
-canonical text.
+A record is identified by its full name, a field by that of its record, a dot and its own name. Functions take and
+return canonical text.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,12 +15,12 @@ _Node = dict[str, Json]
 
 
 def tags_of(text: str) -> dict[Entity, tuple[str, ...]]:
-    """Of the records and fields that have any."""
+    """The tags of all records and fields that have any."""
     return {entity: tags for entity, node in _entities(read_json(text), "") if (tags := _tags(node))}
 
 
 def with_tags(text: str, added: Mapping[Entity, Collection[str]], removed: Mapping[Entity, Collection[str]]) -> str:
-    """Raises InvalidSchema if the schema has no such record or field."""
+    """The text with these tags added and removed. Raises InvalidSchema if there is no such record or field."""
     document = read_json(text)
     nodes = dict(_entities(document, ""))
     for entity in dict.fromkeys([*added, *removed]):

@@ -22,7 +22,7 @@ class Name:
 
     @classmethod
     def of(cls, name: str, namespace: str | None) -> "Name":
-        """A name with dots brings its own namespace, as in Java's Schema.Name."""
+        """A name with dots contains its namespace, as in Java's Schema.Name."""
         own_namespace, dot, simple = name.rpartition(".")
         return cls(simple, (own_namespace if dot else namespace) or None)
 
@@ -31,13 +31,13 @@ class Name:
         return self.simple if self.namespace is None else f"{self.namespace}.{self.simple}"
 
     def within(self, namespace: str | None) -> str:
-        """How the name is written in a namespace: in short where that denotes the same."""
+        """The name as it is written in a namespace: the simple name if that means the same."""
         is_short = self.namespace is not None and self.namespace == namespace and self.simple not in _TYPE_NAMES
         return self.simple if is_short else self.full
 
 
 class Order(Enum):
-    """How a field takes part in the order of records."""
+    """How a field takes part in the sort order of records."""
 
     ASCENDING = "ascending"
     DESCENDING = "descending"
@@ -46,18 +46,18 @@ class Order(Enum):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """What all types have: the attributes that Avro does not define, in their order in the text."""
+    """What all types have in common: the attributes that Avro does not define, in the order of the text."""
 
     properties: dict[str, Json] = field(default_factory=dict, kw_only=True)
 
     @property
     def kind(self) -> str:
-        """Avro's name of the kind of type, such as `record`."""
+        """Avro's name for the kind of type, such as `record`."""
         return type(self).__name__.lower()
 
     @property
     def union_name(self) -> str:
-        """What has to be unique within a union."""
+        """The name that has to be unique within a union."""
         return self.kind
 
 
@@ -89,7 +89,7 @@ class Union(Node):
 class NamedNode(Node):
     name: Name
     doc: str | None
-    # In the order of the text, each once.
+    # In the order of the text, without duplicates.
     aliases: list[Name] = field(default_factory=list, kw_only=True)
 
     @property
@@ -97,7 +97,7 @@ class NamedNode(Node):
         return self.name.full
 
     def alias_names(self) -> list[str]:
-        """Full names; one of the empty namespace starts with a dot if this type has a namespace."""
+        """The full names. Without a namespace a name starts with a dot if this type has a namespace."""
         no_namespace = "." if self.name.namespace is not None else ""
         return [alias.full if alias.namespace else no_namespace + alias.simple for alias in self.aliases]
 
@@ -132,7 +132,7 @@ class Field:
 @dataclass(slots=True, eq=False)
 class Record(NamedNode):
     is_error: bool
-    # None while the parser is inside the record.
+    # None while the parser is inside the record
     known_fields: list[Field] | None = None
 
     @property
@@ -143,7 +143,7 @@ class Record(NamedNode):
 
 @dataclass(slots=True, eq=False)
 class ForwardReference(Node):
-    """A name that is defined further on in the text; the parser replaces it when it has read all of it."""
+    """A name that is defined later in the text. The parser replaces it at the end of the text."""
 
     full_name: str
 

@@ -1,7 +1,7 @@
-"""What the two texts of a schema, canonical and normalized, have in common.
+"""The common parts of the two texts of a schema, canonical and normalized.
 
-A type is written as pieces: text, and inner types that are written in their place. The inner ones are not written by
-recursion: a chain of records, each the type of the next one's field, may be long.
+A type is written as pieces: text, and inner types. Inner types are not written by recursion, because a chain of
+records, each the type of the next one's field, may be long.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,11 +10,11 @@ from kaspar.schemas.avro.types import Array, AvroType, Enumeration, Field, Fixed
 from kaspar.schemas.jackson import quoted
 
 Piece = str | tuple[AvroType, str | None]
-"""Text, or a type to be written within a namespace."""
+"""Text, or a type to be written in its place, and the enclosing namespace."""
 
 
 def write(root: AvroType, pieces: Callable[[AvroType, str | None], Iterator[Piece]]) -> str:
-    """All pieces of a type, in order, with those of its inner types in their place."""
+    """Write a type: all its pieces in order, with its inner types in their place."""
     written: list[str] = []
     pending: list[Iterator[Piece]] = [pieces(root, None)]
     while pending:
@@ -29,7 +29,7 @@ def write(root: AvroType, pieces: Callable[[AvroType, str | None], Iterator[Piec
 
 
 def unnamed(node: Primitive | Array | Map | Union, namespace: str | None, properties: str) -> Iterator[Piece]:
-    """The pieces of a type without a name. `properties` are members of its object."""
+    """The pieces of an unnamed type. `properties` are members of its object."""
     match node:
         case Primitive(name=name) if not properties:
             yield quoted(name)
@@ -54,7 +54,7 @@ def unnamed(node: Primitive | Array | Map | Union, namespace: str | None, proper
 def contents(
     node: Record | Enumeration | Fixed, namespace: str | None, attributes: Callable[[Field], str]
 ) -> Iterator[Piece]:
-    """The members that define a named type: fields, symbols or a size."""
+    """The members that define a named type: fields, symbols or size."""
     match node:
         case Record():
             yield ',"fields":['

@@ -1,4 +1,4 @@
-"""JSON Schema, drafts 4, 6, 7, 2019-09 and 2020-12: parsing, Confluent's rules of compatibility, and values."""
+"""JSON Schema, drafts 4, 6, 7, 2019-09 and 2020-12: parsing, Confluent's compatibility rules, and validation."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ __all__ = ["JsonSchema", "incompatibilities", "parse"]
 
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema, *, lenient: bool = False) -> Sequence[str]:
-    """`lenient` is the registry's `compatibilityPolicy`; by default it is strict."""
+    """Why `reader` cannot read data of `writer`. `lenient` is the registry's `compatibilityPolicy`."""
     assert isinstance(reader, JsonSchema)
     assert isinstance(writer, JsonSchema)
     return incompatibilities_of(reader.root, writer.root, lenient=lenient)

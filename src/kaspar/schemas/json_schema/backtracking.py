@@ -1,8 +1,8 @@
-"""Matches patterns with lookaround and back references, which RE2 has not, by backtracking within a bound of steps.
+"""Matches patterns with lookaround and back references, which RE2 does not have, by backtracking within a step limit.
 
-The syntax is ECMAScript's without flags. A single character (an escape, a class, a dot) is left to a function that the
-caller passes; everything else becomes a function that tries to match at a position, and calls a continuation with the
-position behind the match until that one is satisfied.
+The syntax is ECMAScript's without flags. Single characters (an escape, a class, a dot) are tested by a function that
+the caller passes. Everything else becomes a matcher: a function that tries to match at a position, and calls a
+continuation with the position after the match, until one continuation succeeds.
 """
 
 import re
@@ -15,13 +15,13 @@ from kaspar.base.errors import KasparError
 MAX_STEPS: Final = 100_000
 
 Test = Callable[[str], bool]
-"""Of a single character."""
+"""A test of a single character."""
 Then = Callable[[int], bool]
 Matcher = Callable[["_Run", int, Then], bool]
 
 
 class UncheckablePattern(KasparError):
-    """The pattern, or this text with it, is beyond what can be matched in bounded time."""
+    """The pattern, or this text with it, cannot be matched in bounded time."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class _Parser:
         return _repeated_one(test, least, most, greedy) if test is not None else _repeated(atom, least, most, greedy)
 
     def _test(self) -> Test | None:
-        """Of the next character of the pattern, if it stands for one of the text."""
+        """The test for the next character or class of the pattern; None if something else follows."""
         if found := self._match(_CLASS):
             return self._character(found[0])
         following = self._pattern[self._at]
@@ -220,7 +220,7 @@ def _one_after_another(items: Sequence[Matcher]) -> Matcher:
 
 
 def _repeated_one(test: Test, least: int, most: int | None, greedy: bool) -> Matcher:
-    """Without recursion, as this is what patterns repeat most often."""
+    """Match a repeated single character, without recursion, because patterns repeat these most often."""
 
     def matcher(run: _Run, i: int, then: Then) -> bool:
         end = i
@@ -239,7 +239,7 @@ def _repeated(inner: Matcher, least: int, most: int | None, greedy: bool) -> Mat
         run.step()
 
         def more() -> bool:
-            # A repetition that matches nothing would go on for ever.
+            # A repetition that matches nothing would never end.
             return (most is None or count < most) and inner(
                 run, i, lambda j: (j > i or count < least) and after(count + 1, run, j, then)
             )

@@ -1,6 +1,6 @@
 """The document of a schema together with those that it refers to, and how a `$ref` in one of them is resolved.
 
-Nothing is fetched: a `$ref` finds what was given with the schema, the meta-schemas, or nothing.
+Nothing is fetched: a `$ref` resolves to a document that was given with the schema, to a meta-schema, or not at all.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _SPECIFICATIONS: Final[Mapping[Draft, Specification[Any]]] = {
     Draft.DRAFT_2019_09: DRAFT201909,
     Draft.DRAFT_2020_12: DRAFT202012,
 }
-# What `referencing` and urllib raise for identifiers and pointers that are not of the kind they expect.
+# What `referencing` and urllib raise for malformed identifiers and pointers.
 _MALFORMED: Final = (AttributeError, TypeError, ValueError)
 
 
@@ -64,7 +64,7 @@ class Documents:
             raise InvalidSchema(f"The reference {name}: {error}") from None
 
     def enter(self, contents: Json, within: Subschema) -> Subschema:
-        """A schema that stands in another one; its `$id` is the base of the references in it."""
+        """A schema nested in another one. Its `$id` is the base of the references in it."""
         if not isinstance(contents, dict) or self.draft.id_keyword not in contents:
             return Subschema(contents, within.resolver)
         try:
@@ -84,7 +84,7 @@ class Documents:
         try:
             return within.resolver.lookup(ref)
         except Unresolvable:
-            # As a document without an identifier has no URI to resolve against, its references may be plain names.
+            # Without an identifier, the document has no URI to resolve against, so its references may be plain names.
             document, _, fragment = ref.partition("#")
             name = document if document in self._names else document.removeprefix("./")
             if name not in self._names:
@@ -93,7 +93,7 @@ class Documents:
 
 
 def _crawled(registry: Registry[Any]) -> Registry[Any]:
-    """With the identifiers and anchors of all subschemas. If one is malformed, whatever reads it says so."""
+    """The registry with the identifiers and anchors of all subschemas. A malformed one is reported by its reader."""
     try:
         return registry.crawl()
     except _MALFORMED:
@@ -101,7 +101,7 @@ def _crawled(registry: Registry[Any]) -> Registry[Any]:
 
 
 def _with_defs(document: Json) -> Json:
-    """`#/$defs/X` finds what is in `definitions` too, as in Confluent's registry (JsonSchema.mergeDefBuckets)."""
+    """Make `#/$defs/X` also find what is in `definitions`, as in Confluent's registry (JsonSchema.mergeDefBuckets)."""
     if not isinstance(document, dict):
         return document
     definitions, defs = document.get("definitions"), document.get("$defs", {})

@@ -1,5 +1,4 @@
-"""The drafts of JSON Schema. Confluent's registry reads a schema without `$schema`, or with one that it does not know,
-as draft 7."""
+"""The drafts of JSON Schema. In Confluent's registry a schema without a known `$schema` is draft 7."""
 
 from enum import Enum
 from typing import Final
@@ -16,12 +15,12 @@ class Draft(Enum):
 
     @property
     def modern(self) -> bool:
-        """Since 2019-09 `$ref` stands beside other keywords, and several keywords have new names."""
+        """Since 2019-09 other keywords beside `$ref` apply, and several keywords have new names."""
         return self in (Draft.DRAFT_2019_09, Draft.DRAFT_2020_12)
 
     @property
     def meta_schema(self) -> str:
-        """The URI that `$schema` has."""
+        """The value of `$schema`."""
         return f"https://{self.value}" if self.modern else f"http://{self.value}#"
 
     @property

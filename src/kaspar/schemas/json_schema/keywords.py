@@ -1,7 +1,7 @@
-"""The keywords of a schema object, read with their types checked.
+"""The keywords of a schema object, with their types checked.
 
-Confluent's loaders do not apply a meta-schema: they refuse a keyword whose value has the wrong type where they read it,
-and ignore what they do not know. So does this one, with the place of the keyword in the message.
+Confluent's loaders do not apply a meta-schema: they refuse a keyword of the wrong type when they read it, and ignore
+unknown keywords. The same is done here, with the place of the keyword in the message.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,13 +44,13 @@ def object_keywords(draft: Draft) -> frozenset[str]:
 
 
 def string_keywords(draft: Draft) -> frozenset[str]:
-    # Up to draft 7 Confluent's loader sees a string schema in a `format` alone, and so in that of an integer.
+    # Up to draft 7, a `format` alone makes a string schema in Confluent's loader, even the format of an integer.
     return _STRING if draft.modern else _STRING | {"format"}
 
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """One schema object, and where it stands."""
+    """One schema object, and its place."""
 
     members: Mapping[str, Json]
     path: str
@@ -101,7 +101,7 @@ class Keywords:
         return value
 
     def lists_of_strings(self, name: str, *, only_lists: bool) -> dict[str, list[str]]:
-        """The members of an object that are lists; with `only_lists` all have to be."""
+        """The members of an object that are lists. With `only_lists` all of them have to be."""
         lists = {key: value for key, value in self.object(name).items() if isinstance(value, list)}
         if only_lists and len(lists) < len(self.object(name)):
             raise self.wrong(name, "an object of arrays")

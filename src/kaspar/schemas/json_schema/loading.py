@@ -1,8 +1,8 @@
-"""Makes the graph of nodes of a document, following its references.
+"""Builds the graph of nodes of a document, following its references.
 
-Subschemas wait in a queue instead of on the stack, so depth costs nothing; their number is bounded. A subschema that
-several references lead to is loaded once. Definitions that nothing refers to are not loaded, and so not checked, as in
-Confluent's loader.
+Subschemas are kept in a queue instead of on the stack, so that depth costs nothing; their number is bounded. A
+subschema with several references to it is loaded once. Definitions without a reference to them are not loaded, and so
+not checked, as in Confluent's loader.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ MAX_SUBSCHEMAS: Final = 20_000
 
 
 def load(documents: Documents) -> Schema:
-    """The root's node. Raises InvalidSchema."""
+    """Load all nodes and return the root. Raises InvalidSchema."""
     loader = _Loader(documents)
     root = loader.link(documents.root, "#")
     loader.run()
@@ -32,7 +32,7 @@ class _Loader:
     def __init__(self, documents: Documents) -> None:
         self.documents: Final = documents
         self._links: dict[int, Link] = {}
-        """By the identity of the contents, which the documents keep alive."""
+        """Links by the identity of the contents, which the documents keep alive."""
         self._waiting: deque[tuple[Link, Subschema, str]] = deque()
         self._references: list[Link] = []
 
@@ -61,7 +61,7 @@ class _Loader:
             link.fill(SchemaObject(keywords, _Links(self, subschema, path)).node())
 
     def check_references(self) -> None:
-        """A reference that leads back to itself, through references only, means nothing."""
+        """Refuse a reference that leads back to itself through nothing but references: it has no meaning."""
         sound: set[Schema] = set()
         for link in self._references:
             chain: set[Schema] = set()
@@ -76,7 +76,7 @@ class _Loader:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """What one schema object refers to or contains."""
+    """What a schema object refers to or contains."""
 
     loader: _Loader
     within: Subschema

@@ -1,9 +1,9 @@
-"""A parsed schema as a graph of nodes, each of one kind: what the compatibility rules compare, and what values are
-checked against.
+"""A parsed schema as a graph of nodes, each of one kind. Compatibility rules compare these, and values are validated
+against them.
 
 The kinds are those of the library that Confluent's registry uses (org.everit.json.schema), because its rules are
 defined on them: a schema with keywords of several kinds, for instance `type` and `enum`, is a CombinedSchema of them.
-Nodes are equal only if they are the same; `$ref` makes the graph cyclic.
+Nodes are compared by identity; `$ref` makes the graph cyclic.
 """
 
 from collections.abc import Hashable, Mapping
@@ -15,7 +15,7 @@ Number = int | Decimal
 
 
 class Link:
-    """The place of a node that may not be loaded yet. It is filled once, before anybody else sees the graph."""
+    """A reference to a node that may not be loaded yet. It is filled once, before the graph is used."""
 
     __slots__ = ("_schema",)
 
@@ -40,7 +40,7 @@ class Annotations:
     default: str | None = None
     """As JSON text; None if there is no default."""
     connect_type: str | None = None
-    """`connect.type`, which Kafka Connect's converter writes."""
+    """The attribute `connect.type`, which Kafka Connect's converter writes."""
 
 
 NO_ANNOTATIONS = Annotations()
@@ -74,7 +74,7 @@ class BooleanSchema(Schema):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StringSchema(Schema):
     required_type: bool = False
-    """Whether a value has to be a string, or the keywords only apply if it is one. Likewise in the next three."""
+    """Whether a value has to be a string, or the keywords only apply if it is one. The same in the next three."""
     min_length: Number | None = None
     max_length: Number | None = None
     pattern: str | None = None
@@ -101,20 +101,22 @@ class ArraySchema(Schema):
     required_type: bool = False
     all_items: Link | None = None
     items: tuple[Link, ...] = ()
-    """Of the first items (`prefixItems`, or `items` as a list)."""
+    """The schemas of the first items (`prefixItems`, or `items` as a list)."""
     allows_additional: bool = True
     additional: Link | None = None
     checks_additional: bool = True
-    """Whether the last two apply to values. Up to 2019-09 they only do beside a list of schemas, but are compared."""
+    """Whether `allows_additional` and `additional` apply to values. Up to 2019-09 they do so only beside a list of
+    schemas, but they are always compared.
+    """
     evaluates_all: bool = False
-    """Whether a keyword says what additional items are, be it `true`, so that none is left unevaluated."""
+    """Whether a keyword gives a schema for additional items, even `true`, so that none are left unevaluated."""
     unevaluated: Link | None = None
     min_items: Number | None = None
     max_items: Number | None = None
     unique: bool = False
     contains: Link | None = None
     min_contains: Number | None = None
-    """Since 2019-09, and there only beside `contains`."""
+    """Since 2019-09, and only beside `contains`."""
     max_contains: Number | None = None
 
 
@@ -127,7 +129,7 @@ class ObjectSchema(Schema):
     allows_additional: bool = True
     additional: Link | None = None
     evaluates_all: bool = False
-    """Whether `additionalProperties` is there, be it `true`, so that none is left unevaluated."""
+    """Whether `additionalProperties` is present, even as `true`, so that none are left unevaluated."""
     unevaluated: Link | None = None
     min_properties: Number | None = None
     max_properties: Number | None = None
@@ -139,7 +141,7 @@ class ObjectSchema(Schema):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnumSchema(Schema):
     values: frozenset[Hashable]
-    """Identities of the values (`kaspar.schemas.json_schema.values`)."""
+    """The identities of the values (`kaspar.schemas.json_schema.values`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,9 +172,9 @@ class CombinedSchema(Schema):
     criterion: Criterion
     subschemas: tuple[Link, ...]
     distinct: tuple[Link, ...]
-    """`subschemas` without those whose text is the same as an earlier one's."""
+    """`subschemas` without those that have the same text as an earlier one."""
     generated: bool = False
-    """Made of one schema's own keywords: ALL of its kinds, or ANY of a list of types."""
+    """Whether it combines a schema's own keywords: ALL of its kinds, or ANY of a list of types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,7 +189,7 @@ def filled(schema: Schema) -> Link:
 
 
 def dereferenced(schema: Schema) -> Schema:
-    """What a chain of references ends at. A parsed schema has no cycle of references only."""
+    """The end of a chain of references. A parsed schema has no cycle of only references."""
     while isinstance(schema, ReferenceSchema):
         schema = schema.target.schema
     return schema

@@ -1,10 +1,10 @@
-"""Arithmetic of the numbers of schemas and values, which are exact."""
+"""Exact arithmetic with the numbers of schemas and values."""
 
 from decimal import Context, Decimal, InvalidOperation
 from typing import Final
 
 # Numbers of a schema have at most 1,000 digits. If a quotient needs more digits than this, the exponents are so far
-# apart that nobody means it as a multiple.
+# apart that multipleOf cannot have been meant this way.
 _CONTEXT: Final = Context(prec=2_100)
 
 

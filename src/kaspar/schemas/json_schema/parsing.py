@@ -1,4 +1,4 @@
-"""A JSON Schema as the registry keeps it: its texts, its name, and the graph that rules and values are checked with."""
+"""A JSON Schema as the registry keeps it: its texts, its name, and the graph for comparison and validation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from kaspar.schemas.schema import InvalidSchema, SchemaType
 
 @dataclass(frozen=True, eq=False)
 class JsonSchema:
-    """Immutable; `normalized` is computed at its first use."""
+    """Immutable; `normalized` is computed on first use."""
 
     document: Json
     root: Schema
     canonical: str
-    """As Jackson writes it: compact, with the keys as they were given."""
+    """Written as by Jackson: compact, with the keys in their original order."""
 
     @property
     def type(self) -> SchemaType:
@@ -26,7 +26,7 @@ class JsonSchema:
 
     @cached_property
     def normalized(self) -> str:
-        """With the keys of all objects sorted."""
+        """The canonical text with the keys of all objects sorted."""
         return write_json(self.document, sort_keys=True)
 
     @property
@@ -34,7 +34,7 @@ class JsonSchema:
         return self.root.annotations.title
 
     def formatted(self, form: str) -> str:
-        """Confluent's registry knows no other form of JSON Schema."""
+        """Return the canonical text: Confluent's registry has no other form of JSON Schema."""
         return self.canonical
 
 

@@ -1,8 +1,8 @@
-"""Regular expressions of schemas, which strangers write: matching is bounded, whatever the pattern and the text.
+"""Regular expressions of schemas. Schemas are untrusted, so matching is bounded, whatever the pattern and the text.
 
-RE2 does it, in time proportional to the text. It has no lookaround and no back references, which Confluent's registry
-accepts; for those there is an engine that gives up after a number of steps. Python's own engine never sees a pattern of
-a schema.
+RE2 matches in time proportional to the text. It has no lookaround and no back references, which Confluent's registry
+accepts; these patterns are matched by an engine that gives up after a number of steps. Python's own engine is never
+used for a pattern of a schema.
 """
 
 import functools
@@ -26,19 +26,19 @@ _OPTIONS.never_capture = True
 
 # JSON Schema has ECMAScript's patterns, in which a code point is written in another way than in RE2's.
 _CODE_POINT: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-# RE2 repeats at most so often; more often is written as several repetitions one after the other.
+# RE2's maximum for a repetition. A higher one is split into several repetitions.
 _MAX_REPETITION: Final = 1000
 _REPETITION: Final = re.compile(
     r"(?P<atom>\\x\{[0-9a-fA-F]+\}|\\[pP](?:\{[^}]*\}|.)|\\.|\[(?:\\.|[^\]\\])+\]|[^\\()\[\]{}*+?|^$])"
     r"\{(?P<least>[0-9]{1,5})(?P<range>,(?P<most>[0-9]{1,5})?)?\}",
     re.DOTALL,
 )
-# What RE2 says of a pattern that is none in any syntax. What it says of others may be its own limits.
+# RE2's messages about patterns that are invalid in any syntax. Its other messages may be about its own limits.
 _BROKEN: Final = re.compile("missing [])]|unexpected [)]|trailing \\\\|no argument for repetition operator")
 
 
 def problem_with(pattern: str) -> str | None:
-    """Why this is no pattern, or None."""
+    """Why the pattern is invalid, or None."""
     if len(pattern) > MAX_CHARACTERS:
         return f"the pattern has {len(pattern)} characters, {MAX_CHARACTERS} are allowed"
     outcome = _compiled(pattern)
@@ -57,13 +57,13 @@ def matches(pattern: str, text: str) -> bool:
 
 @functools.lru_cache(_KNOWN_PATTERNS)
 def backtracks(pattern: str) -> bool:
-    """Whether the time it takes is not proportional to the text."""
+    """Whether matching may take longer than in proportion to the text."""
     return isinstance(_in_proportion(pattern), str)
 
 
 @functools.lru_cache(_KNOWN_PATTERNS)
 def _compiled(pattern: str) -> Callable[[str], bool] | str:
-    """A function that searches, or why RE2 refuses the pattern if the other engine does not know it either."""
+    """A function that searches, or RE2's reason to refuse the pattern if backtracking cannot match it either."""
     outcome = _in_proportion(pattern)
     if isinstance(outcome, str):
         try:
@@ -74,7 +74,7 @@ def _compiled(pattern: str) -> Callable[[str], bool] | str:
 
 
 def _in_proportion(pattern: str) -> Callable[[str], bool] | str:
-    """The same, of RE2 alone."""
+    """A function that searches in time proportional to the text, or RE2's reason to refuse the pattern."""
     pattern = _CODE_POINT.sub(_in_re2, pattern)
     outcome = _by_re2(pattern)
     if isinstance(outcome, str) and outcome.startswith("invalid repetition size"):

@@ -1,4 +1,4 @@
-"""Checks strings and numbers."""
+"""Validates strings and numbers."""
 
 import math
 from decimal import Decimal

@@ -1,7 +1,7 @@
-"""The node of one schema object: which kinds of schema its keywords make, and what they are together.
+"""Builds the node of one schema object from its keywords: one part per kind of schema, combined if there are several.
 
 The rules are those of Confluent's loaders. Up to draft 7 a `$ref` hides its siblings. A type makes a node with all
-keywords of its kind; keywords of another kind make a further node, that only applies to values of that kind.
+keywords of its kind; keywords of another kind make a further node that only applies to values of that kind.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "obj
 
 class Links(Protocol):
     def contained(self, contents: Json, name: str) -> Link:
-        """A subschema; `name` is its place in this object."""
+        """A subschema. `name` is its place in this object."""
 
     def referred(self, ref: str) -> Link: ...
 
@@ -109,7 +109,7 @@ class SchemaObject:
             distinct.setdefault(write_json(subschema, sort_keys=True), link)
         return CombinedSchema(criterion=criterion, subschemas=links, distinct=tuple(distinct.values()))
 
-    # Keywords of one type each.
+    # Keywords of one type.
 
     def _types(self) -> list[Schema]:
         names = self._required_types()
@@ -263,7 +263,7 @@ class SchemaObject:
     # Subschemas.
 
     def _boolean_or_schema(self, name: str) -> tuple[bool, Link | None]:
-        """Whether more is allowed, and the schema of it unless that is a boolean."""
+        """Whether more is allowed, and its schema unless that is a boolean."""
         value = self._keywords.members.get(name, True)
         return value is not False, None if isinstance(value, bool) else self._child(name)
 

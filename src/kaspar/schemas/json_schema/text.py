@@ -1,8 +1,8 @@
-"""JSON as Confluent's registry reads and writes it (Jackson, with exact decimals), since the text of a schema decides
-about its id.
+"""JSON as Confluent's registry reads and writes it (Jackson, with exact decimals), since the text of a schema
+determines its id.
 
 Reading is bounded: a text of any length, depth and content gives a value or InvalidSchema. Two equal keys in one
-object, NaN and lone surrogates are refused: other readers of the same text would see another schema.
+object, NaN and lone surrogates are refused, because other readers could understand the same text differently.
 """
 
 import json
@@ -39,7 +39,7 @@ def read_json(text: str) -> Json:
 
 
 def write_json(value: Json, *, sort_keys: bool = False) -> str:
-    """Compact JSON with the keys as given, or in the order of Java's strings. `value` is no deeper than what
+    """Compact JSON with the keys in their order, or sorted as Java's strings. `value` is not deeper than what
     `read_json` returns."""
     match value:
         case None:
@@ -61,7 +61,7 @@ def write_json(value: Json, *, sort_keys: bool = False) -> str:
 
 
 def _check(value: Json) -> None:
-    """The depth, and that every string is text. Without recursion: `value` may be as deep as the decoder goes."""
+    """Check the depth, and that all strings are valid. Without recursion: `value` may be deeper than allowed."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH):
         level = _one_level_below(level)
@@ -117,5 +117,5 @@ def _utf16(text: str) -> bytes:
 
 
 def _java_decimal(value: Decimal) -> str:
-    """BigDecimal.toString, which follows the same rules as Decimal's, but knows no negative zero."""
+    """BigDecimal.toString, which has the same rules as Decimal's, but has no negative zero."""
     return str(value if value else value.copy_abs())

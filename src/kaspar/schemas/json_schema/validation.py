@@ -1,8 +1,8 @@
-"""Checks values against a parsed schema, as Confluent's JSON Schema serializer does before it writes them.
+"""Validates values against a parsed schema, like Confluent's JSON Schema serializer before it writes them.
 
-Formats are annotations and are not checked. Strangers write schemas and values, so the work is bounded: the number of
+Formats are annotations and are not checked. Schemas and values are untrusted, so the work is bounded: the number of
 subschemas and patterns that are tried on a value, and the depth. Patterns are matched in time proportional to the text,
-or within a bound of steps.
+or within a step limit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,25 +34,26 @@ from kaspar.schemas.json_schema.scalar_values import number_problem, string_prob
 from kaspar.schemas.json_schema.values import identity
 
 MAX_STEPS: Final = 100_000
-"""About 0.4 seconds."""
+"""The limit for one value, which takes about 0.4 seconds."""
 _STEPS_AT_ONCE: Final = 8
-"""Before it is asked whether to stop."""
+"""The number of steps between two calls of `should_stop`."""
 
 ShouldStop = Callable[[], bool]
 
 
 class InvalidValue(KasparError):
-    """The value does not fit the schema, or it cannot be found out whether it does."""
+    """The value does not fit the schema, or this cannot be determined."""
 
 
 class Stopped(KasparError):
-    """The check was not finished."""
+    """The check was stopped before it was finished."""
 
 
 def check_value(schema: JsonSchema, value: object, should_stop: ShouldStop | None = None) -> None:
-    """Values are those of `json`: dicts with names that are strings, lists, strings, numbers (also decimals), booleans
-    and None. Raises InvalidValue with the place of the first problem. With `should_stop`, which is asked again and
-    again, also Stopped; it is raised, too, for patterns that can take long by themselves."""
+    """Check a value as returned by `json`: dicts with strings as keys, lists, strings, numbers (also decimals),
+    booleans and None. Raises InvalidValue with the place of the first problem. `should_stop` is called repeatedly; if
+    it returns True, Stopped is raised. With it, Stopped is also raised for patterns that can take long by themselves.
+    """
     try:
         failure = _Check(should_stop).failure(schema.root, value, None)
     except RecursionError:
@@ -77,7 +78,7 @@ class _Failure:
 
 @dataclass(slots=True)
 class _Evaluated:
-    """Which properties and items some keyword has spoken about, for `unevaluatedProperties` and `unevaluatedItems`."""
+    """The properties and items that some keyword has evaluated, for `unevaluatedProperties` and `unevaluatedItems`."""
 
     properties: set[str] = field(default_factory=set)
     items: set[int] = field(default_factory=set)
@@ -88,7 +89,7 @@ class _Evaluated:
 
 
 class _Check:
-    """Of one value."""
+    """The check of one value."""
 
     def __init__(self, should_stop: ShouldStop | None) -> None:
         self._steps = 0
@@ -108,7 +109,7 @@ class _Check:
         self._next_stop = min(self._steps + _STEPS_AT_ONCE, MAX_STEPS)
 
     def failure(self, schema: Schema, value: object, outer: _Evaluated | None) -> _Failure | None:
-        """Of a whole schema. `outer` learns what it has evaluated, if the value fits."""
+        """Why the value does not fit the schema, or None. If it fits, what was evaluated is added to `outer`."""
         self._steps += 1
         if self._steps > self._next_stop:
             self._maybe_stop()
@@ -121,7 +122,7 @@ class _Check:
         return found
 
     def _part(self, schema: Schema, value: object, evaluated: _Evaluated) -> _Failure | None:
-        """Of one kind of the schema's keywords."""
+        """Why the value does not fit one kind of the schema's keywords, or None."""
         match schema:
             case ReferenceSchema():
                 return self.failure(schema.target.schema, value, evaluated)
@@ -249,7 +250,7 @@ class _Check:
         return None
 
     def _unevaluated(self, schema: Schema, value: object, evaluated: _Evaluated) -> _Failure | None:
-        """After all other keywords of the schema."""
+        """Check `unevaluatedProperties` and `unevaluatedItems`, after all other keywords of the schema."""
         match schema, value:
             case CombinedSchema(generated=True), _:
                 for link in schema.subschemas:
@@ -270,7 +271,7 @@ class _Check:
 
 
 def _schemas_of_item(schema: ArraySchema, i: int) -> list[Schema] | None:
-    """None if there must not be such an item."""
+    """The schemas of one item; None if there must not be such an item."""
     if i < len(schema.items):
         return [schema.items[i].schema]
     if schema.all_items is not None:
@@ -305,7 +306,7 @@ _LEAVES: Final = (
     AnySchema,
     FalseSchema,
 )
-"""These have no subschemas, and so evaluate nothing."""
+"""Schemas without subschemas, which evaluate nothing."""
 
 
 def _leaf_failure(schema: Schema, value: object) -> _Failure | None:

@@ -1,5 +1,4 @@
-"""When two JSON values are the same: 1 and 1.0 are, true and 1 are not, and the order of an object's members does not
-matter."""
+"""Equality of JSON values: 1 equals 1.0, true does not equal 1, and the order of an object's members is ignored."""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -7,7 +6,7 @@ from decimal import Decimal
 
 
 def identity(value: object) -> Hashable:
-    """Equal for equal JSON values, and only for those. Values are those of `json`, numbers may be decimals."""
+    """A key that is equal for equal JSON values only. Values are those of `json`; numbers may be decimals."""
     match value:
         case None | str():
             return value
@@ -24,6 +23,6 @@ def identity(value: object) -> Hashable:
 
 
 def number(value: int | float | Decimal) -> int | float | Decimal:
-    """Numbers of one value are equal in Python, whatever their types; but a float stands for the decimal that it is
-    written as."""
+    """A number whose Python equality is that of the values, whatever the types. A float stands for the decimal that it
+    is written as."""
     return Decimal(repr(value)) if isinstance(value, float) and math.isfinite(value) else value

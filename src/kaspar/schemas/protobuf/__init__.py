@@ -1,6 +1,6 @@
 """Protobuf schemas: proto2, proto3 and editions, as .proto text or as the base64 of a descriptor.
 
-protoc is the grammar; printing descriptors as text and comparing them is ours.
+protoc parses them; printing descriptors as text and comparing them is done here.
 """
 
 from kaspar.schemas.protobuf.compatibility import incompatibilities

@@ -1,7 +1,7 @@
 """Whether data written with one Protobuf schema can be read with another, by Confluent's rules (protobuf.diff of its
 registry): messages of the two files are matched by name, fields by number, and imports are followed.
 
-A message of an import is compared once, however many fields are of its type. What a field's type leads to is a graph
+A message of an import is compared once, however many fields are of its type. The types that fields lead to form a graph
 that may be deep and have cycles, so it is walked with a queue, and never by recursion.
 """
 
@@ -29,7 +29,7 @@ class _TypeOfField:
 
 @dataclass(slots=True)
 class _Findings:
-    """About one comparison: of the two files, or of two imported messages."""
+    """The findings of one comparison: of the two files, or of two imported messages."""
 
     entries: list[Difference | _TypeOfField] = field(default_factory=list)
 
@@ -54,7 +54,7 @@ def incompatibilities(reader: ProtobufSchema, writer: ProtobufSchema) -> list[st
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Difference]:
-    """All changes from the writer's schema to the reader's, also the compatible ones."""
+    """All changes from the writer's schema to the reader's, including compatible ones."""
     old, new = Types(writer.files()), Types(reader.files())
     own = _Comparison(old, new).of_files()
     imported = _compare_imported(old, new, own)
@@ -74,7 +74,7 @@ def _compare_imported(old: Types, new: Types, own: _Findings) -> dict[_Pair, _Fi
 
 
 def _incompatible(imported: Mapping[_Pair, _Findings]) -> set[_Pair]:
-    """The pairs of imported messages that are incompatible themselves, or by a message they lead to."""
+    """The pairs of imported messages that are incompatible themselves, or because of a message that they refer to."""
     users: dict[_Pair, list[_Pair]] = {}
     for pair, findings in imported.items():
         for used in findings.followed:
@@ -90,7 +90,7 @@ def _incompatible(imported: Mapping[_Pair, _Findings]) -> set[_Pair]:
 
 
 def _in_order(own: _Findings, imported: Mapping[_Pair, _Findings], incompatible: set[_Pair]) -> Iterator[Difference]:
-    """Differences of an imported message come once, before that of the first field that is of its type."""
+    """Differences of an imported message come once, before that of the first field of its type."""
     reported: set[_Pair] = set()
     waiting = list(reversed(own.entries))
     while waiting:
@@ -175,7 +175,7 @@ class _Comparison:
         for name, members in new.oneofs.items():
             moved = [number for number in members if number in old.fields]
             origins = {*moved, *(old_oneofs[number] for number in members if number in old_oneofs)}
-            # At most one of the fields can be set, but a writer for whom they were independent may have set several.
+            # At most one field of a oneof can be set, but a writer to which they were independent may have set several.
             if len(origins) > 1:
                 several = len(moved) > 1
                 change = Change.MULTIPLE_FIELDS_MOVED_TO_ONEOF if several else Change.FIELD_MOVED_TO_EXISTING_ONEOF
@@ -196,7 +196,7 @@ class _Comparison:
         for number in sorted(_all_keys(old, new)):
             inside = (*path, str(number))
             if number not in new:
-                # A field that only left the oneof is compared with its new place.
+                # A field that has only left the oneof is compared in its new place.
                 if number not in remaining:
                     self._add(Change.ONEOF_FIELD_REMOVED, inside)
             elif number not in old:
@@ -205,7 +205,7 @@ class _Comparison:
                 self._compare_field(old[number], new[number], inside)
 
     def _compare_fields(self, old: Message, new: Message, path: Path) -> None:
-        """Of fields outside of oneofs. One that moved into a oneof was not removed."""
+        """Compare the fields outside of oneofs. A field that moved into a oneof was not removed."""
         moved = _by_number(new.oneofs).keys()
         for number in sorted(_all_keys(old.fields, new.fields)):
             inside = (*path, str(number))
@@ -220,7 +220,7 @@ class _Comparison:
                 self._compare_field(old.fields[number], new.fields[number], inside)
 
     def _compare_moved_fields(self, old: Message, new: Message, path: Path) -> None:
-        """Of fields that moved into, out of or between oneofs."""
+        """Compare the fields that moved into, out of or between oneofs."""
         old_oneofs, new_oneofs = _oneof_of_number(old.oneofs), _oneof_of_number(new.oneofs)
         old_fields = {**old.fields, **_by_number(old.oneofs)}
         new_fields = {**new.fields, **_by_number(new.oneofs)}
@@ -249,7 +249,7 @@ class _Comparison:
             self._add(Change.FIELD_SCALAR_KIND_CHANGED, path)
         elif old.label is not None and new.label is not None and old.label is not new.label:
             is_text = old.scalar_kind is ScalarKind.STRING_OR_BYTES
-            # Repeated numbers are packed into one field, which is not how a single one is read.
+            # Repeated numbers are packed into one field, which a reader of a single number does not expect.
             change = Change.FIELD_STRING_OR_BYTES_LABEL_CHANGED if is_text else Change.FIELD_NUMERIC_LABEL_CHANGED
             self._add(change, path)
 

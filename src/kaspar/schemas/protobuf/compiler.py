@@ -1,7 +1,8 @@
-"""protoc, run in a process of its own (`compiler_process`), which is started at first use and ends when idle.
+"""Runs protoc in a process of its own (`compiler_process`), which is started on first use and ends when idle.
 
-In this process protoc would cost 10 MB for good, and a schema that crashes it or keeps it busy would take the registry
-along. A process for every schema would cost 50 ms of start each; the running one compiles a small schema in 5 ms.
+In this process protoc would permanently cost 10 MB, and a schema that crashes protoc or keeps it busy would do the same
+to the registry. A process for every schema would cost 50 ms of start each; the running one compiles a small schema in 5
+ms.
 """
 
 import atexit
@@ -27,7 +28,7 @@ from kaspar.schemas.protobuf.compiler_process import COMPILED, REFUSED
 from kaspar.schemas.protobuf.well_known import include_paths, protoc_folder
 from kaspar.schemas.schema import InvalidSchema
 
-# The child gives up after three seconds of CPU time; this is for one that does not even get those.
+# The child gives up after three seconds of CPU time; this is for a child that does not even get those.
 DEADLINE_S: Final = 20.0
 IDLE_S: Final = 30.0
 
@@ -35,11 +36,11 @@ _NO_ERROR: Final = re.compile(r": warning: |^WARNING: All log messages|^[IWEF]\d
 
 
 class CompilerFailed(KasparError):
-    """protoc cannot be run here: it is not the schema's fault."""
+    """protoc cannot be run here. It is not the schema's fault."""
 
 
 class Compiler:
-    """One running process at most. Requests of several threads take turns."""
+    """Has at most one running process. Requests of several threads take turns."""
 
     def __init__(self, *, deadline_s: float = DEADLINE_S, idle_s: float = IDLE_S) -> None:
         self._deadline_s = deadline_s
@@ -50,8 +51,8 @@ class Compiler:
         self._owner = 0
 
     def compile(self, main: str, files: Mapping[str, str], descriptors: bytes) -> bytes:
-        """The serialized FileDescriptorSet of a file and all it imports, `main` last. Blocks; raises InvalidSchema with
-        protoc's message."""
+        """The serialized FileDescriptorSet of a file and all its imports, `main` last. Blocks; raises InvalidSchema
+        with protoc's message."""
         given = base64.b64encode(descriptors).decode()
         body = json.dumps({"main": main, "files": dict(files), "descriptors": given}).encode()
         with self._lock:
@@ -64,13 +65,13 @@ class Compiler:
         raise InvalidSchema(f"The schema could not be compiled: {message}")
 
     def close(self) -> None:
-        """Ends the process, if one is running. The next request starts another."""
+        """End the process, if one is running. The next request starts another."""
         with self._lock:
             self._end()
 
     @property
     def process_id(self) -> int | None:
-        """Of the running process, if there is one."""
+        """The id of the running process, if there is one."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -79,13 +80,13 @@ class Compiler:
             process = self._running()
             try:
                 return self._exchange(process, request)
-            except PeerEnded:  # for instance because it was idle just when the request was sent
+            except PeerEnded:  # e.g. its idle time ended just when the request was sent
                 self._end()
         raise CompilerFailed("the process that runs protoc ends without a response")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._owner != os.getpid():
-            # A process forked from this one must not talk on the pipes of its parent.
+            # A process forked from this one must not use its parent's pipes.
             self._process = None
         if self._process is None or self._process.poll() is not None:
             self._end()
@@ -113,7 +114,7 @@ class Compiler:
             with contextlib.suppress(OSError):
                 cast(IO[bytes], pipe).close()
         if process.poll() is None:
-            # It is a process group of its own, so that a protoc that is stuck ends too.
+            # It is a process group of its own, so that a stuck protoc ends as well.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -134,13 +135,13 @@ def _start(folder: str, idle_s: float) -> subprocess.Popen[bytes]:
     except (OSError, ModuleNotFoundError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise CompilerFailed(f"protoc cannot be started: {error}") from error
-    # Reaps it when it ends by itself.
+    # Reaps the process when it ends by itself.
     threading.Thread(target=process.wait, name="protoc", daemon=True).start()
     return process
 
 
 def _errors(output: str) -> str:
-    """protoc's output without its warnings and what its logging library writes about itself."""
+    """protoc's output without its warnings and without what its logging library writes about itself."""
     return "; ".join(line for line in output.splitlines() if line.strip() and not _NO_ERROR.search(line))
 
 

@@ -1,11 +1,11 @@
 """The process that runs protoc. `compiler` starts this file as a script, isolated from its folder.
 
-It holds protoc loaded and forks a child for every request, so that nothing which protoc does outlives the request: it
-may crash, loop or take memory, within the limits of the child. It ends when its standard input does, or when it has
-had nothing to do for a while. Only the standard library and protoc are loaded: a request then costs a fork.
+It keeps protoc loaded and forks a child for every request, so that no effect of protoc outlives the request: it may
+crash, loop or take memory, within the limits of the child. The process ends when its standard input does, or when it
+has been idle for a while. Only the standard library and protoc are loaded: a request then costs a fork.
 
-A request is its length in four bytes and JSON: `files` has texts of .proto files by name, `descriptors` the base64 of
-a FileDescriptorSet for files that have no text, `main` the name of the file to compile. A response is a status byte, a
+A request is its length in four bytes and JSON: `files` has texts of .proto files by name, `descriptors` the base64 of a
+FileDescriptorSet for files that have no text, `main` the name of the file to compile. A response is a status byte, a
 length in four bytes, and a FileDescriptorSet or an error message.
 """
 
@@ -34,7 +34,7 @@ ERROR_BYTES: Final = 4096
 
 
 def serve(folder: str, idle_s: float, include_paths: list[str]) -> None:
-    """Uses an empty folder, which it removes in the end."""
+    """Serve requests, using an empty folder that is removed at the end."""
     from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]
 
     try:
@@ -70,7 +70,7 @@ def _send(status: bytes, body: bytes) -> None:
 
 
 def _in_child(run_protoc: _Protoc, folder: str, include_paths: list[str], request: bytes) -> tuple[bytes, bytes]:
-    """Runs protoc in a child that may not survive it. Its exit status is protoc's."""
+    """Run protoc in a child that may not survive it. Its exit status is protoc's."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -100,10 +100,10 @@ def _limit() -> None:
         (resource.RLIMIT_FSIZE, OUTPUT_BYTES),
         (resource.RLIMIT_CORE, 0),
     )
-    # At the hard limit of CPU time the signal would be SIGKILL, which does not say why.
+    # Beyond the hard limit of CPU time the signal would be SIGKILL, which does not say why.
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
     for kind, limit in limits:
-        # The hard limit may be lower already, and macOS refuses to limit the address space.
+        # The hard limit may be lower already, and macOS does not allow limiting the address space.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (limit, limit))
 

@@ -1,4 +1,4 @@
-"""The message classes of descriptors, in a pool of their own.
+"""The message classes of descriptors, in their own pool.
 
 In the process's default pool, any module may have defined extensions of options (confluent-kafka's serializers do), and
 a descriptor would be decoded differently with and without them.
@@ -15,7 +15,7 @@ DESCRIPTOR_FILE: Final = "google/protobuf/descriptor.proto"
 
 
 def private_pool(serialized_files: Iterable[bytes]) -> Any:
-    """`serialized_files` are FileDescriptorProtos; what others import comes first."""
+    """A pool with these serialized FileDescriptorProtos, imported files before the files that import them."""
     pool = DescriptorPool()
     for file in serialized_files:
         pool.AddSerializedFile(file)

@@ -9,7 +9,7 @@ from kaspar.schemas.levels import escaped
 
 
 class Change(Enum):
-    """Confluent's names, of the reader's schema as seen from the writer's."""
+    """Confluent's names. They describe the reader's schema relative to the writer's."""
 
     PACKAGE_CHANGED = auto()
     MESSAGE_ADDED = auto()
@@ -49,17 +49,17 @@ class Difference:
 
     @property
     def location(self) -> str:
-        """Names of messages and oneofs, and numbers of fields: `#/Order/Line/2`."""
+        """The names of messages and oneofs, and numbers of fields: `#/Order/Line/2`."""
         return f"#/{'/'.join(self.path)}"
 
     def __str__(self) -> str:
-        """Confluent's message, in which `%s` is the side of the reader and then that of the writer. Of an incompatible
-        change only: the others are not reported."""
+        """Confluent's message, with `%s` for the side of the reader and then that of the writer. Only for incompatible
+        changes; the others are not reported."""
         description = _MESSAGES[self.change].replace("{path}", escaped(self.location))
         return f'{{errorType:"{self.change.name}", description:"{description}"}}'
 
 
-# A change that has a message is incompatible. The texts are what clients of Confluent's registry see, to the letter.
+# Exactly the changes with a message are incompatible. Clients of Confluent's registry see these texts verbatim.
 _MESSAGES: Final = {
     Change.MESSAGE_REMOVED: "The %s schema is missing a MESSAGE type at path '{path}' in the %s schema",
     Change.FIELD_KIND_CHANGED: "The type of a field at path '{path}' in the %s schema does not match the %s schema",

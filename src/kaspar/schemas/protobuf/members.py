@@ -1,5 +1,5 @@
-"""What belongs to a message: which of its nested messages are only the form of a map field or a group, which fields
-are in a oneof, and in which order all of it is written."""
+"""The members of a message: which nested messages are only part of a map field or a group, which fields are in a oneof,
+and in which order everything is written."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Oneof:
 
 @dataclass(slots=True)
 class Members:
-    """Of one message. Messages are by their full name with a leading dot, as fields refer to them."""
+    """The members of one message. Messages are by their full name with a leading dot, as fields refer to them."""
 
     fields: list[Any]
     oneofs: list[Oneof]
@@ -28,7 +28,7 @@ class Members:
         oneofs = [Oneof(declaration) for declaration in message.oneof_decl]
         fields = []
         for each in message.field:
-            # The oneof of an `optional` field in proto3 is no more than the mark that it has presence.
+            # The oneof of an `optional` field in proto3 only marks that the field has presence.
             if each.HasField("oneof_index") and not each.proto3_optional:
                 oneofs[each.oneof_index].fields.append(each)
             else:
@@ -51,7 +51,7 @@ def groups_of(fields: Iterable[Any], messages: Iterable[Any], scope: str) -> dic
 
 class NestedMessages:
     """Prints the nested messages of a message, each once. A map field and a group define a message where they are
-    written; to keep the order, messages that were defined earlier are printed before it."""
+    written. To keep the order, messages that were defined earlier are printed before it."""
 
     def __init__(self, message: Any, full_name: str, members: Members, print_message: Callable[[Any], str]) -> None:
         self._members = members
@@ -62,7 +62,7 @@ class NestedMessages:
         self._printed = 0
 
     def before(self, member: Any) -> Iterator[str]:
-        """What has to be printed before this field."""
+        """The messages that have to be printed before this field."""
         if self._members.is_written_inline(member.type_name):
             yield from self._up_to(self._positions[member.type_name])
 

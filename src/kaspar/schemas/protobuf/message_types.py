@@ -1,5 +1,5 @@
-"""The types that a schema can use, its own and those it imports, and what its fields are for a comparison: wire kinds,
-labels and types, whatever the syntax they were written in."""
+"""The types that a schema can use, its own and imported ones, and the properties of fields that are compared: wire
+kinds, labels and types, whatever the syntax they were written in."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 
 class ScalarKind(Enum):
-    """Scalars of one kind can be read as each other; see "Updating A Message Type" in protobuf's language guide."""
+    """Scalars of one kind are wire-compatible; see "Updating A Message Type" in protobuf's language guide."""
 
     GENERAL_NUMBER = auto()
     SIGNED_NUMBER = auto()
@@ -53,7 +53,7 @@ _SCALAR_KINDS: Final = {
 
 
 class Label(Enum):
-    """As written. A field of proto3 without a label, and one in a oneof, have none."""
+    """The label as written. A field of proto3 without a label, and one in a oneof, have none."""
 
     OPTIONAL = auto()
     REQUIRED = auto()
@@ -101,24 +101,24 @@ class Field:
 
 @dataclass(frozen=True)
 class Message:
-    """A message as a comparison sees it: without the messages that only stand for maps."""
+    """A message for a comparison, without the nested messages that only stand for maps."""
 
     descriptor: Any
     full_name: str
     package: str
-    # Of the schema itself, not of an import.
+    # Whether it is defined by the schema itself, not by an import.
     is_own: bool
     syntax: str
     features: Any
 
     @property
     def local_name(self) -> str:
-        """Without the package, which may change."""
+        """The name without the package, which may change."""
         return self.full_name.removeprefix(f"{self.package}.") if self.package else self.full_name
 
     @cached_property
     def fields(self) -> Mapping[int, Field]:
-        """Outside of oneofs, by number."""
+        """The fields outside of oneofs, by number."""
         return {each.number: self._field(each, self._label(each)) for each in self._members.fields}
 
     @cached_property
@@ -171,7 +171,7 @@ class Message:
 
 
 class Types:
-    """All messages of a schema's files, and the top level of its own file."""
+    """All messages of a schema's files, and the top-level types of its own file."""
 
     def __init__(self, files: Sequence[Any]) -> None:
         self._files = files
@@ -209,7 +209,7 @@ def _with_nested(message: Message) -> Iterator[Message]:
 
 
 def _inherited(features: Any, element: Any) -> Any:
-    """The features of an edition that hold for an element: its own, or those around it."""
+    """The features of an edition that apply to an element: its own, merged into the inherited ones."""
     if not element.options.HasField("features"):
         return features
     merged = type(features)()

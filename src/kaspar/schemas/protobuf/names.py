@@ -1,7 +1,7 @@
-"""Names of types as they are written in a .proto text: found by protoc's scoping rules, and shortened by them.
+"""Names of types as they are written in a .proto text: resolved and shortened by protoc's scoping rules.
 
-A descriptor has full names (`.shop.Order.Line`), a text mostly the part that is needed (`Line` inside of Order). The
-canonical text has the shortest name that means the type at that place, which is what people write; so text and
+A descriptor has full names (`.shop.Order.Line`), a text usually only the necessary part (`Line` inside of Order). The
+canonical text has the shortest name that means the type in that place, as people write it. So the text and the
 descriptor of one schema are printed alike.
 """
 
@@ -26,26 +26,26 @@ _STATEMENTS: Final = {
     "rpc",
 }
 _MODIFIERS: Final = {"group", "map", "optional", "repeated", "required", "returns", "stream"}
-# A type whose name begins with one of these would be read as something else.
+# A type whose name begins with one of these would be parsed as something else.
 _KEYWORDS: Final = _SCALARS | _STATEMENTS | _MODIFIERS
 
 
 class _Symbol(Flag):
     OTHER = 0
     TYPE = auto()
-    # Something whose name can have more parts behind it.
+    # A symbol that contains others, so that its name can be followed by more parts.
     SCOPE = auto()
 
 
 @dataclass(slots=True)
 class Names:
-    """All names that a file can see: its own, and those of its imports."""
+    """All names that are visible in a file: its own, and those of its imports."""
 
     _symbols: dict[str, _Symbol] = field(default_factory=dict)
 
     @classmethod
     def visible_in(cls, files: Sequence[Any]) -> "Names":
-        """`files` has the file last, after everything it imports, directly or not."""
+        """`files` has the file last, after everything that it imports, directly or not."""
         names = cls()
         for file in _visible(files):
             names._add_file(file)
@@ -60,7 +60,7 @@ class Names:
         return f".{full_name}"
 
     def _resolve(self, parts: Sequence[str], scope: str, *, of_type: bool) -> str | None:
-        """protoc's lookup (DescriptorBuilder::LookupSymbol): the innermost scope that knows the first part decides."""
+        """protoc's lookup (DescriptorBuilder::LookupSymbol): the innermost scope that has the first part decides."""
         for prefix in _outwards(scope):
             symbol = self._symbols.get(prefix + parts[0])
             if symbol is None:
@@ -99,7 +99,7 @@ class Names:
     def _add_enums(self, enums: Iterable[Any], prefix: str) -> None:
         for enum in enums:
             self._symbols[prefix + enum.name] = _Symbol.TYPE | _Symbol.SCOPE
-            # A value's name belongs to the scope around its enum, as in C++; it is also known inside of the enum.
+            # A value's name belongs to the scope around its enum, as in C++; it is also visible inside of the enum.
             self._add(enum.value, prefix)
             self._add(enum.value, f"{prefix}{enum.name}.")
 
@@ -109,12 +109,12 @@ class Names:
 
 
 def option_imports(file: Any) -> Sequence[str]:
-    """What edition 2024 imports for its options only. A descriptor.proto from before that does not have the field."""
+    """The imports of edition 2024 that are only for options. An older descriptor.proto does not have the field."""
     return tuple(getattr(file, "option_dependency", ()))
 
 
 def _visible(files: Sequence[Any]) -> Iterator[Any]:
-    """The last file, what it imports, and what that imports publicly."""
+    """The last file, its imports, and their public imports."""
     by_name = {file.name: file for file in files}
     main = files[-1]
     yield main
@@ -130,7 +130,7 @@ def _visible(files: Sequence[Any]) -> Iterator[Any]:
 
 
 def _outwards(scope: str) -> Iterator[str]:
-    """Prefixes of names, from the scope itself to the outermost one."""
+    """Prefixes of names, from the scope itself outwards."""
     while scope:
         yield f"{scope}."
         scope = scope.rpartition(".")[0]

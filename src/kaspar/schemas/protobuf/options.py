@@ -1,7 +1,7 @@
-"""Options of a descriptor as the name and value they have in a .proto text, in the form of Confluent's registry
-(ProtobufSchemaUtils: each entry of a value on a line of its own).
+"""Options of a descriptor with the names and values they have in a .proto text, in the form of Confluent's registry
+(ProtobufSchemaUtils: each entry of a value on its own line).
 
-The order does not depend on how the options were written: protobuf's own as descriptor.proto declares them, then
+The order does not depend on how the options were written: first protobuf's own in the order of descriptor.proto, then
 Confluent's, then the others by number.
 """
 
@@ -32,17 +32,17 @@ _ESCAPES: Final = str.maketrans(
     }
 )
 _FLOATS: Final = (FieldDescriptor.TYPE_FLOAT, FieldDescriptor.TYPE_DOUBLE)
-# Confluent's clients write the value first in the parameters of a decimal.
+# Confluent's clients write the value before the key in the parameters of a decimal.
 _VALUE_FIRST: Final = ("precision", "scale")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: what is before and behind its equals sign."""
+    """One option: the text before and after its equals sign."""
 
     name: str
     value: str
-    # Given by an extension, which is not part of Protobuf itself.
+    # Whether an extension defines it, which is not part of Protobuf itself.
     custom: bool = False
 
     def __str__(self) -> str:
@@ -50,23 +50,23 @@ class Option:
 
     @property
     def sort_key(self) -> str:
-        """Confluent sorts by the name without its parentheses."""
+        """The name without its parentheses, by which Confluent sorts."""
         return self.name.strip("(").replace(")", "")
 
     @property
     def is_extension(self) -> bool:
-        """Dropped by the format `ignore_extensions`, which keeps Confluent's own."""
+        """Whether the format `ignore_extensions` drops it. That format keeps Confluent's own extensions."""
         return self.custom and not self.sort_key.removeprefix(".").startswith(CONFLUENT_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class OptionPrinter:
-    """Names custom options: by the shortest name at the place they are used, or by full names."""
+    """Prints custom options with the shortest name in the place where they are used, or with full names."""
 
     names: Names | None = None
 
     def options(self, message: Any, scope: str) -> list[Option]:
-        """The options that a message such as FieldOptions has. `scope` is what the annotated element is inside of."""
+        """The options of a message such as FieldOptions. `scope` is what contains the annotated element."""
         return [
             option
             for field, value in sorted(message.ListFields(), key=_order)
@@ -84,7 +84,7 @@ class OptionPrinter:
             yield Option(name, _value(field, element), field.is_extension)
 
     def _features(self, name: str, features: Any, scope: str) -> Iterator[Option]:
-        """protoc takes features one by one."""
+        """One option for each feature, as protoc accepts them only one by one."""
         for field, value in sorted(features.ListFields(), key=_order):
             if not field.is_extension:
                 yield Option(f"{name}.{field.name}", _value(field, value))
@@ -98,7 +98,7 @@ class OptionPrinter:
 
 
 def quoted(text: str | bytes) -> str:
-    """Protobuf returns a string that is no UTF-8 as bytes; protoc accepts one as a default or an option of proto2."""
+    """The quoted text. A string of proto2 that is not UTF-8, which protoc accepts, is bytes in Python."""
     if isinstance(text, bytes):
         raise InvalidSchema("The schema has a string that is not valid UTF-8")
     return f'"{text.translate(_ESCAPES)}"'
@@ -119,7 +119,7 @@ def _elements(field: Any, value: Any) -> Iterable[Any]:
     if not field.is_repeated:
         return (value,)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        # Maps have no order of their own.
+        # Maps have no order.
         return sorted(value.items())
     return tuple(value)
 
@@ -146,7 +146,7 @@ def _value(field: Any, value: Any) -> str:
 def _entry(field: Any, value: Any) -> str:
     name = f"[{field.full_name}]" if field.is_extension else field.name
     if field.type == FieldDescriptor.TYPE_GROUP and not field.is_extension:
-        # The text format names a group by its type.
+        # In the text format, a group has the name of its type.
         name = field.message_type.name
     values = [_value(field, element) for element in _elements(field, value)]
     return f"{name}: {_list(values) if field.is_repeated else values[0]}"
@@ -177,7 +177,7 @@ def _quoted_bytes(value: bytes) -> str:
 
 
 def _float(value: float, *, single: bool) -> str:
-    """The shortest digits that are read as the same number."""
+    """The shortest text that is parsed as the same number."""
     if not single or value != value or value in (float("inf"), float("-inf")):
         return repr(value).removesuffix(".0")
     for digits in range(6, 10):

@@ -1,12 +1,12 @@
-"""Descriptors as .proto text, laid out as by Confluent's registry (ProtobufSchemaUtils, after Square's Wire).
+"""Descriptors as .proto text, in the layout of Confluent's registry (ProtobufSchemaUtils, after Square's Wire).
 
-Three styles: the canonical text that is stored and identifies a schema; `normalize`, which in addition sorts what has
-no order of its own and writes full names; and without extensions. The text compiles to the descriptor it was printed
-from, but for the order of fields: a oneof comes after the other fields.
+There are three styles: the canonical text that is stored and identifies a schema; `normalize`, which in addition sorts
+unordered parts and writes full names; and without extensions. The text compiles to the descriptor that it was printed
+from, except for the order of fields: a oneof comes after the other fields.
 
-The order of nested messages is kept, as message indexes count them. A map field and a group define a nested message
-where they stand, so nested messages that were defined before such a field are printed before it. (Only a group in a
-oneof, or in an extension, moves behind other messages.)
+The order of nested messages is kept, because message indexes count them. A map field and a group define a nested
+message where they are written, so nested messages that were defined before such a field are printed before it. (Only a
+group in a oneof, or in an extension, moves behind other messages.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,14 +41,14 @@ class Style(Enum):
 
 
 def print_file(files: Sequence[Any], style: Style = Style.CANONICAL) -> str:
-    """The text of the last of these files; the others are what it imports. Custom options are printed if the files are
-    messages of a pool that knows their definitions."""
+    """The text of the last of these files; the others are its imports. Custom options are printed if the files are
+    messages of a pool that has their definitions."""
     return _Printer(files, style).file()
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Numbers that are reserved, or left to extensions; `end` is inclusive."""
+    """A range of numbers that are reserved, or left to extensions; `end` is inclusive."""
 
     start: int
     end: int
@@ -90,7 +90,7 @@ class _Printer:
             return f'edition = "{edition.name.removeprefix("EDITION_")}";\n'
         if self._file.syntax == _PROTO3:
             return 'syntax = "proto3";\n'
-        # Confluent normalizes to the default, which is not written.
+        # Confluent normalizes to proto2, which is the default and is not written.
         return "" if self._normalized else 'syntax = "proto2";\n'
 
     def _imports(self) -> list[str]:
@@ -128,7 +128,7 @@ class _Printer:
     def _fields(self, fields: Iterable[Any], scope: str, members: Members, nested: NestedMessages) -> list[str]:
         texts = []
         for field in self._sorted(fields, _number):
-            # Normalized text has its nested messages at the end; it is not what message indexes refer to.
+            # Normalized text has its nested messages at the end; message indexes do not refer to it.
             before = () if self._normalized else nested.before(field)
             texts += [*before, self._field(field, scope, members)]
         return texts
@@ -198,7 +198,7 @@ class _Printer:
         return [f"reserved {', '.join(each)};\n" for each in (written, written_names) if each]
 
     def _extension_ranges(self, message: Any, scope: str) -> list[str]:
-        """Ranges with the same options share a statement, as protoc gives the options of one to each of its ranges."""
+        """Ranges with equal options share a statement, since protoc copies a statement's options to each range."""
         statements: list[tuple[str, list[str]]] = []
         for each in self._sorted(message.extension_range, lambda each: each.start):
             options = _option_list(self._options.options(each.options, scope))
@@ -225,7 +225,7 @@ class _Printer:
         return [self._field(field, scope, members) for field in self._sorted(fields, _number)]
 
     def _enum(self, enum: Any, scope: str) -> str:
-        # The first value of an open enum is zero, also if there are negative ones.
+        # The first value of an open enum is zero, even if there are negative ones.
         is_open = self._file.syntax == _PROTO3
         values = self._sorted(enum.value, lambda value: (is_open and value.number != 0, value.number, value.name))
         lines = [
@@ -256,12 +256,12 @@ class _Printer:
         return f"rpc {method.name} ({request}) returns ({response}){body};\n"
 
     def _sorted(self, items: Iterable[_T], key: Callable[[_T], Any]) -> list[_T]:
-        """In the order of the descriptor, or sorted if the text is normalized."""
+        """The items in the order of the descriptor, or sorted if the text is normalized."""
         return sorted(items, key=key) if self._normalized else list(items)
 
 
 def json_name(name: str) -> str:
-    """The name in JSON that protoc derives from a field's name."""
+    """The JSON name that protoc derives from a field's name."""
     words = name.split("_")
     return words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
 
@@ -269,7 +269,7 @@ def json_name(name: str) -> str:
 def _default(field: Any) -> str:
     if field.type == FieldDescriptorProto.TYPE_STRING:
         return quoted(field.default_value)
-    # A descriptor has bytes with their escapes.
+    # In a descriptor bytes are already escaped.
     return f'"{field.default_value}"' if field.type == FieldDescriptorProto.TYPE_BYTES else str(field.default_value)
 
 
@@ -291,7 +291,7 @@ def _block(sections: Iterable[Sequence[str]]) -> str:
 
 def _visibility(element: Any) -> str:
     """Edition 2024 can export a type from its file, or keep it local."""
-    # A descriptor.proto from before that edition does not have the field.
+    # An older descriptor.proto does not have the field.
     visibility = getattr(element, "visibility", 0)
     if not visibility:
         return ""

@@ -1,8 +1,8 @@
 """A parsed Protobuf schema: its canonical text, its other forms, and its descriptors.
 
-The canonical text is printed from the compiled descriptor, whatever the schema was registered as. So a .proto text, the
-text that Java's clients print, and the base64 of a descriptor have the same one, and get one id. Comments are not part
-of it, nor are options of which protobuf says that only the source has them (RETENTION_SOURCE).
+The canonical text is printed from the compiled descriptor, whatever form the schema was registered in. So a .proto
+text, the text that Java's clients print, and the base64 of a descriptor have the same one, and get one id. Comments are
+not part of it, nor are options that protobuf only keeps in the source (RETENTION_SOURCE).
 """
 
 import base64
@@ -21,7 +21,7 @@ from kaspar.schemas.schema import InvalidSchema, SchemaType
 
 @dataclass(frozen=True, eq=False)
 class ProtobufSchema:
-    """Immutable. `serialized_files` is a FileDescriptorSet: all that the schema imports, and its own file last."""
+    """Immutable. `serialized_files` is a FileDescriptorSet: all imports of the schema, and its own file last."""
 
     serialized_files: bytes
 
@@ -39,7 +39,7 @@ class ProtobufSchema:
 
     @cached_property
     def name(self) -> str | None:
-        """Of the first message, or the first enum if there is none."""
+        """The name of the first message, or of the first enum if there is none."""
         file = self.files()[-1]
         for element in (*file.message_type, *file.enum_type):
             return f"{file.package}.{element.name}" if file.package else str(element.name)
@@ -55,12 +55,12 @@ class ProtobufSchema:
                 return self.canonical
 
     def files(self) -> Sequence[Any]:
-        """FileDescriptorProtos, the schema's own last. They are decoded for every call, as they take much more memory
+        """FileDescriptorProtos, the schema's own last. They are decoded on every call, since they take much more memory
         than their bytes."""
         return tuple(FileDescriptorSet.FromString(self.serialized_files).file)
 
     def _files_with_custom_options(self) -> Sequence[Any]:
-        """The same, as messages of a pool that knows the extensions of options which the files define."""
+        """The files as messages of a pool that has the extensions of options which the files define."""
         files = self.files()
         if all(file.name != DESCRIPTOR_FILE for file in files):
             return files
@@ -77,19 +77,19 @@ class ProtobufSchema:
 
 
 def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
-    """Parses .proto text or the base64 of a FileDescriptorProto; `references` are by the names of imports, of either
-    form. Blocks while protoc runs, for some milliseconds; nothing else here is costly. Raises InvalidSchema."""
+    """Parse .proto text or the base64 of a FileDescriptorProto. `references`, in either form, are by the names in
+    imports. Blocks while protoc runs, for some milliseconds; nothing else here is slow. Raises InvalidSchema."""
     schema = ProtobufSchema(compile_schema(text, references))
     try:
         _ = schema.canonical
     except DecodeError:
-        # A descriptor has custom options as bytes, which protoc does not look at.
+        # A descriptor has custom options as bytes, which protoc does not check.
         raise InvalidSchema("A custom option of the schema is not of its type") from None
     return schema
 
 
 def _clear_derived_json_names(messages: Iterable[Any]) -> None:
-    """protoc writes the name of every field in JSON; descriptors of generated code have only those that were given."""
+    """protoc writes the JSON name of every field; descriptors of generated code have only those that were specified."""
     for message in messages:
         for field in message.field:
             if field.json_name == json_name(field.name):

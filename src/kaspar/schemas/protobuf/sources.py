@@ -1,12 +1,12 @@
-"""The two forms in which a Protobuf schema is registered, and how files are handed to protoc.
+"""The two forms in which a Protobuf schema is registered, and how files are passed to protoc.
 
 Most clients register the text of a .proto file; confluent-kafka-python registers the base64 of a serialized
-FileDescriptorProto. References may be of either form. protoc takes texts and descriptors side by side, so one run
+FileDescriptorProto. References may be of either form. protoc accepts texts and descriptors together, so one run
 validates both.
 
-Java's clients print descriptors as text, in which a map is what it is on the wire: a repeated field of a nested message
-with the option `map_entry`. protoc does not accept that option in a text. It is replaced by a reserved name, which
-protoc keeps, and restored in the descriptor.
+Java's clients print descriptors as text in which a map has its wire form: a repeated field of a nested message with the
+option `map_entry`. protoc does not accept that option in a text. It is replaced by a reserved name, which protoc keeps,
+and restored in the descriptor.
 """
 
 import base64
@@ -24,7 +24,7 @@ from kaspar.schemas.protobuf.descriptors import FileDescriptorProto, FileDescrip
 from kaspar.schemas.protobuf.well_known import CONFLUENT_FILES, is_protobufs_own
 from kaspar.schemas.schema import InvalidSchema
 
-# Bounds on one schema with all its references.
+# Limits on one schema with all its references.
 MAX_BYTES: Final = 8 << 20
 MAX_FILES: Final = 1000
 
@@ -33,14 +33,14 @@ MAIN: Final = "default"
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 _MAP_ENTRY_MARK: Final = "map_entry\u00a0option"
-# Comments and strings come first, so that nothing inside of them is taken for the option.
+# Comments and strings come first, so that nothing in them is taken for the option.
 _MAP_ENTRY: Final = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(\boption\s+map_entry\s*=\s*true\s*;)""", re.DOTALL
 )
 
 
 def compile_schema(text: str, references: Mapping[str, str]) -> bytes:
-    """The serialized FileDescriptorSet of a schema and all it imports, the schema's own file last."""
+    """The serialized FileDescriptorSet of a schema and all its imports, the schema's own file last."""
     _check_bounds(text, references)
     main = _unused_name(references)
     files: dict[str, str] = {}
@@ -74,7 +74,7 @@ def _check_bounds(text: str, references: Mapping[str, str]) -> None:
 
 
 def _check_name(name: str, references: Mapping[str, str]) -> None:
-    """An import's name becomes a path below a folder of protoc's, and must not lead out of it."""
+    """An import's name becomes a path below one of protoc's folders, and must not lead out of it."""
     parts = name.split("/")
     if not all(parts) or not {".", ".."}.isdisjoint(parts) or "\\" in name or not name.isprintable():
         raise InvalidSchema(f'The reference "{name}" is not a valid name of an import')
@@ -91,14 +91,15 @@ def _unused_name(references: Mapping[str, str]) -> str:
 
 
 def _descriptor(source: str) -> Any | None:
-    """The descriptor that the base64 is of; None if it is something else, which protoc then reads as text."""
+    """The descriptor that is encoded as base64; None for anything else, which protoc then reads as text."""
     if not _BASE64.fullmatch(source):
         return None
     try:
         descriptor = FileDescriptorProto.FromString(base64.b64decode(source))
     except (binascii.Error, DecodeError):
         return None
-    # Almost any bytes are a message of unknown fields. A descriptor has some only if its protoc is newer than ours.
+    # Almost any bytes parse as a message of unknown fields. A descriptor has some only if its protoc is newer than
+    # ours.
     if len(UnknownFieldSet(descriptor)) != 0 and not (descriptor.message_type or descriptor.enum_type):
         return None
     if not _is_unicode(descriptor):
@@ -107,8 +108,8 @@ def _descriptor(source: str) -> Any | None:
 
 
 def _is_unicode(message: Any) -> bool:
-    """Strings of proto2, the syntax of descriptors, are not checked when they are decoded; one that is not UTF-8 is
-    given as bytes."""
+    """Strings of proto2, the syntax of descriptors, are not checked when they are decoded. One that is not UTF-8 is
+    returned as bytes."""
     for field, value in message.ListFields():
         values = value if field.is_repeated else (value,)
         if field.message_type is not None and not all(map(_is_unicode, values)):
@@ -123,7 +124,7 @@ def _marked(found: re.Match[str]) -> str:
 
 
 def _with_map_entries(compiled: bytes, main: str) -> bytes:
-    """Restores the option in marked messages, and has protoc check what came of it."""
+    """Restore the option in marked messages, and let protoc check the result."""
     files = FileDescriptorSet.FromString(compiled)
     for file in files.file:
         for message in _messages(file.message_type):

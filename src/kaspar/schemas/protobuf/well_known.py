@@ -1,11 +1,11 @@
-"""Files that every schema can import without a reference, as Confluent's registry has them: protobuf's own
-(google/protobuf), Google's common types (google/type) and Confluent's (confluent)."""
+"""Files that every schema can import without a reference, as in Confluent's registry: protobuf's own (google/protobuf),
+Google's common types (google/type) and Confluent's (confluent)."""
 
 import importlib.util
 from pathlib import Path
 from typing import Final
 
-# What Confluent's clients annotate schemas with, and their decimal and variant values.
+# The annotations of Confluent's clients, and their decimal and variant types.
 _META: Final = """\
 syntax = "proto3";
 package confluent;
@@ -73,22 +73,22 @@ CONFLUENT_FILES: Final = {
 
 _PROTOBUF: Final = "google/protobuf"
 
-# The prefix of the options that Confluent's clients annotate schemas with.
+# The prefix of the options with which Confluent's clients annotate schemas.
 CONFLUENT_OPTIONS: Final = "confluent."
 
 
 def protoc_folder() -> Path:
-    """Where grpcio-tools is installed; it is not imported, as only the compiler's process needs it."""
+    """Where grpcio-tools is installed. It is not imported, because only the compiler's process needs it."""
     return _folder_of("grpc_tools")
 
 
 def include_paths() -> list[str]:
-    """protoc's mapping of the folders of well-known files. Only these folders: an import must reach nothing else."""
+    """protoc's mapping of the folders of well-known files, and no others: an import must not reach anything else."""
     return [f"{_PROTOBUF}={_protobuf_folder()}", f"google/type={_folder_of('google.type')}"]
 
 
 def is_protobufs_own(name: str) -> bool:
-    """Whether protoc brings this file. A reference cannot replace it: what descriptors mean is not for it to say."""
+    """Whether protoc brings this file. A reference cannot replace it, because it defines the meaning of descriptors."""
     folder, _, file = name.rpartition("/")
     return folder == _PROTOBUF and (_protobuf_folder() / file).is_file()
 

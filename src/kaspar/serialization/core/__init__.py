@@ -1,4 +1,4 @@
-"""The part that is compiled, for Spark's columns; this is the one place that chooses between its two forms.
+"""The compiled part, for Spark's columns. This is the only place that chooses between its compiled and its Python form.
 
 Import the module from here (`from kaspar.serialization.core import avro_filling`), never its contents by path.
 """

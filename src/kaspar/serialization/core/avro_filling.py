@@ -1,9 +1,9 @@
-"""Fills columns in Arrow's layout with Avro records. Part of the compiled core, by the rules of
-records/core/checking.py: no Python object is created for a value, no length is trusted, and a record that is not Avro
-of its schema is null and leaves nothing behind in any column.
+"""Fills columns in Arrow's layout with Avro records. Part of the compiled core, and subject to the rules of
+records/core/checking.py: no Python object is created for a value, no length is trusted, and a record that is not valid
+Avro of its schema is null and leaves nothing behind in any column.
 
-What is done for a record is a tree of steps, each for one type of the writer's schema, in the order of its bytes. A
-step reads a value and appends it to its column, or skips it if it has none. avro_program.py plans the steps.
+A record is read by a tree of steps, one for each type of the writer's schema, in the order of its bytes. A step reads a
+value and appends it to its column, or skips it if it has none. avro_program.py plans the steps.
 """
 
 import cython
@@ -17,7 +17,7 @@ else:
 
 IS_COMPILED: bool = cython.compiled
 
-# The numbers of avro_steps.py with C types.
+# The constants of avro_steps.py with C types.
 _BITS = cython.declare(cython.int, avro_steps.BITS)
 _INTS = cython.declare(cython.int, avro_steps.INTS)
 _LONGS = cython.declare(cython.int, avro_steps.LONGS)
@@ -63,17 +63,17 @@ _TOO_DEEP = cython.declare(cython.int, avro_steps.TOO_DEEP)
 
 _MAX_COLUMN = cython.declare(cython.longlong, 0x7FFF_FFFF)  # rows or bytes: offsets have 32 bits
 _MAX_MILLIS = cython.declare(cython.longlong, 9_223_372_036_854_775)
-_MAX_DEPTH = cython.declare(cython.int, 200)  # of records within records, which only skipped types exceed
+_MAX_DEPTH = cython.declare(cython.int, 200)  # nested records; only skipped types can exceed this
 
 
 @cython.final
 @cython.cclass
 class Column:
-    """One column and the columns within it. `storage` is one of the kinds above."""
+    """One column and its inner columns. `storage` is one of the kinds above."""
 
     storage = cython.declare(cython.int, visibility="readonly")
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
-    size = cython.declare(cython.Py_ssize_t, visibility="readonly")  # of the bytes of OCTETS
+    size = cython.declare(cython.Py_ssize_t, visibility="readonly")  # bytes used in OCTETS
     has_nulls = cython.declare(cython.bint, visibility="readonly")
     data = cython.declare(bytearray, visibility="readonly")
     offsets = cython.declare(bytearray, visibility="readonly")
@@ -90,7 +90,7 @@ class Column:
     _validity = cython.declare("unsigned char[::1]")
 
     def __init__(self, storage: cython.int, rows: cython.Py_ssize_t, inner: list["Column"]) -> None:
-        """With room for so many rows."""
+        """Create a column with room for this number of rows."""
         self.storage = storage
         self.rows = self.size = 0
         self.has_nulls = False
@@ -125,10 +125,10 @@ class Column:
 
     @cython.cfunc
     def _make_room(self, size: cython.longlong) -> cython.int:
-        """For one more row and so many bytes. Doubles the room, so that little is copied in total."""
+        """Make room for one more row with this number of bytes. Doubles the room, so that little is copied in total."""
         if self.rows + 1 > _MAX_COLUMN or self.size + size > _MAX_COLUMN:
             return _COLUMN_FULL
-        # A bytearray cannot grow while there is a view of it.
+        # A bytearray cannot grow while a view of it exists.
         self._data = self._offsets = self._validity = None
         self._ints = self._longs = self._floats = self._doubles = None
         if self.rows >= self._most_rows:
@@ -149,7 +149,7 @@ class Column:
     @cython.inline
     @cython.exceptval(check=False)
     def _end_row(self) -> cython.void:
-        """What was put into the row is a value, and not null."""
+        """End a row whose value, not null, has been written."""
         self._validity[self.rows >> 3] |= 1 << (self.rows & 7)
         self.rows += 1
 
@@ -176,7 +176,7 @@ class Column:
 
     @cython.cfunc
     def _cut(self, rows: cython.Py_ssize_t) -> object:
-        """Drop all rows from there on."""
+        """Drop this row and all later ones."""
         inner_rows: cython.Py_ssize_t = rows
         column: Column
         self.rows = rows
@@ -192,8 +192,8 @@ class Column:
 @cython.final
 @cython.cclass
 class Step:
-    """`column` is None for what is skipped. `inner` has the fields of a record, the branches of a union, the items of
-    an array or map, or what a default is read by."""
+    """`column` is None for a skipped value. `inner` has the fields of a record, the branches of a union, the items of
+    an array or map, or the step that reads a default."""
 
     _op: cython.int
     _number: cython.longlong
@@ -211,7 +211,7 @@ class Step:
         table: bytes,
         default: bytes,
     ) -> None:
-        """`table` are integers of 64 bits."""
+        """`table` contains 64-bit integers."""
         self._op = op
         self._column = column
         self._number = number
@@ -223,17 +223,17 @@ class Step:
 @cython.final
 @cython.cclass
 class Filler:
-    """Reads the rows of a column of bytes by a tree of steps into the column `root`."""
+    """Reads the rows of a column of bytes into the column `root`, following a tree of steps."""
 
     root = cython.declare(Column, visibility="readonly")
     bad = cython.declare(dict, visibility="readonly")
-    """The problem of each row that could not be read, and for LEFT_OVER the number of bytes."""
+    """The problem of each row that could not be read, and the number of bytes for LEFT_OVER."""
     _step: Step
     _data = cython.declare("const unsigned char[::1]")
     _position: cython.Py_ssize_t
     _end: cython.Py_ssize_t
     _depth: cython.int
-    # Eight bytes by which a number is converted, the same in C and in Python.
+    # Eight bytes for converting a number, in the same way in C and in Python.
     _octets_of_number = cython.declare("unsigned char[::1]")
     _float = cython.declare("float[::1]")
     _double = cython.declare("double[::1]")
@@ -249,7 +249,7 @@ class Filler:
 
     @cython.locals(offsets="const int[::1]", rows="const int[::1]")
     def fill(self, data: memoryview, offsets: memoryview, rows: memoryview, prefix: cython.Py_ssize_t) -> None:
-        """`rows` are those to read, which are not null and at least as long as `prefix`, the bytes before the data of
+        """`rows` are the rows to read, which are not null and have at least `prefix` bytes, which precede the data of
         each. Row n is in `data` between the offsets n and n + 1."""
         index: cython.Py_ssize_t
         row: cython.int
@@ -305,12 +305,12 @@ class Filler:
     @cython.inline
     @cython.exceptval(check=False)
     def _varlong(self) -> cython.longlong:
-        """The varlong at the position, which is set behind it; or set to -1 if there is none."""
+        """The varlong at the position, which is moved behind it, or set to -1 if there is none."""
         position: cython.Py_ssize_t = self._position
         octet: cython.longlong
         if position < self._end:
             octet = self._data[position]
-            if octet < 0x80:  # most of them
+            if octet < 0x80:  # most varlongs
                 self._position = position + 1
                 return (octet >> 1) ^ -(octet & 1)
         size: cython.Py_ssize_t = primitives.varlong_size(self._data, position, self._end)
@@ -324,13 +324,13 @@ class Filler:
     @cython.inline
     @cython.exceptval(check=False)
     def _cut_off(self, start: cython.Py_ssize_t) -> cython.int:
-        """What is wrong with the number that was to be read there."""
+        """What is wrong with the number that should have been read there."""
         self._position = start
         return _ENDS_TOO_EARLY if self._end - start < 10 else _BAD_NUMBER
 
     @cython.cfunc
     def _number(self, step: Step, op: cython.int) -> cython.int:
-        """Null, a boolean, or a number."""
+        """Read null, a boolean, or a number."""
         column: Column | None = step._column
         start: cython.Py_ssize_t = self._position
         value: cython.longlong = 0
@@ -380,7 +380,7 @@ class Filler:
     def _put_promoted(
         self, column: Column, op: cython.int, start: cython.Py_ssize_t, value: cython.longlong
     ) -> cython.void:
-        """A whole number as a float or a double, or a float as a double."""
+        """Append an integer as a float or a double, or a float as a double."""
         if op == _FLOAT:
             primitives.copy_bytes(self._octets_of_number, 0, self._data, start, 4)
             column._doubles[column.rows] = self._float[0]
@@ -395,7 +395,7 @@ class Filler:
 
     @cython.cfunc
     def _length(self, is_fixed: cython.bint, size: cython.longlong) -> cython.longlong:
-        """Of the bytes at the position that follows; the negative of a problem if there are not as many."""
+        """The length of the bytes at the position; a negated problem if there are not as many."""
         start: cython.Py_ssize_t = self._position
         if not is_fixed:
             size = self._varlong()
@@ -446,7 +446,7 @@ class Filler:
     @cython.inline
     @cython.exceptval(check=False)
     def _is_utf8(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """As Unicode defines it: no longer form than needed, no surrogates, nothing above U+10FFFF."""
+        """Unicode's definition: no overlong forms, no surrogates, nothing above U+10FFFF."""
         position: cython.Py_ssize_t = start
         while position < end and self._data[position] < 0x80:
             position += 1
@@ -507,7 +507,7 @@ class Filler:
 
     @cython.cfunc
     def _decimal(self, step: Step, op: cython.int) -> cython.int:
-        """Two's complement of any length, the most significant byte first."""
+        """Read two's complement of any length, the most significant byte first."""
         size: cython.longlong = self._length(op == _DECIMAL_FIXED, step._number)
         if size < 0:
             return -size
@@ -547,7 +547,7 @@ class Filler:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _has_precision(self, step: Step, high: cython.ulonglong, low: cython.ulonglong) -> cython.bint:
-        """Whether the absolute value is below the bound in the table, 10 to the power of the precision."""
+        """Whether the absolute value is below the limit in the table, 10 to the power of the precision."""
         mask: cython.ulonglong = 0xFFFF_FFFF_FFFF_FFFF
         bound_high: cython.ulonglong = step._table[0] & mask
         bound_low: cython.ulonglong = step._table[1] & mask
@@ -556,7 +556,7 @@ class Filler:
             high = ((mask ^ high) + (0 if low else 1)) & mask
         return high < bound_high or (high == bound_high and low < bound_low)
 
-    # --- What has inner values ----------------------------------------------------------------------------------------
+    # --- Types with inner values --------------------------------------------------------------------------------------
 
     @cython.cfunc
     def _record(self, step: Step) -> cython.int:
@@ -592,8 +592,8 @@ class Filler:
 
     @cython.cfunc
     def _list(self, step: Step, is_map: cython.bint) -> cython.int:
-        """Blocks of items, each with their count; a negative count is followed by the block's size. Every item has at
-        least one byte, so a count is never larger than what is left."""
+        """Read blocks of items, each with its count; a negative count is followed by the block's size. Every item has
+        at least one byte, so a count is never larger than the remaining bytes."""
         column: Column | None = step._column
         item: Step = step._inner[0]
         keys: Column | None = None if column is None or not is_map else column.inner[0]
@@ -625,7 +625,7 @@ class Filler:
                     self._position += size
                     continue
             left = self._end - self._position
-            if count > left or count < -left:  # and -count may not be a number
+            if count > left or count < -left:  # -count may overflow
                 return _ENDS_TOO_EARLY
             if count < 0:
                 count = -count
@@ -672,7 +672,7 @@ class Filler:
     @cython.cfunc
     @cython.locals(data="const unsigned char[::1]")
     def _by_default(self, step: Step) -> cython.int:
-        """The field is not in the writer's schema: the bytes of its default are read instead."""
+        """Read the default's bytes instead: the field is not in the writer's schema."""
         data = self._data
         position: cython.Py_ssize_t = self._position
         end: cython.Py_ssize_t = self._end

@@ -1,4 +1,4 @@
-"""The words between the plan of a decoder (avro_program.py) and the compiled loop that follows it (avro_filling.py)."""
+"""Constants for the plan of a decoder (avro_program.py) and the compiled loop that follows it (avro_filling.py)."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ FLOATS: Final = 3
 DOUBLES: Final = 4
 DECIMALS: Final = 5  # of 128 bits
 OCTETS: Final = 6
-LISTS: Final = 7  # arrays have one inner column; maps have two, keys and values
+LISTS: Final = 7  # arrays have one inner column; maps have two, for keys and values
 STRUCTS: Final = 8
 
 # --- Steps: what is read ----------------------------------------------------------------------------------------------
@@ -20,22 +20,22 @@ NULL: Final = 0
 BOOLEAN: Final = 1
 INT: Final = 2
 LONG: Final = 3
-MILLIS: Final = 4  # a long, which is stored times a thousand
+MILLIS: Final = 4  # a long, which is stored multiplied by a thousand
 FLOAT: Final = 5
 DOUBLE: Final = 6
 BYTES: Final = 7
 STRING: Final = 8
 FIXED: Final = 9  # `number` is its size
-ENUM: Final = 10  # the table has for each symbol the number that is stored, or -1 if the reader has no such symbol
-DECIMAL_BYTES: Final = 11  # the table has the high and the low half of the least number that has too many digits
-DECIMAL_FIXED: Final = 12  # that, and `number` is its size
+ENUM: Final = 10  # the table has the stored number of each symbol, or -1 if the reader does not have the symbol
+DECIMAL_BYTES: Final = 11  # the table has the high and the low half of the least number with too many digits
+DECIMAL_FIXED: Final = 12  # the same, and `number` is its size
 RECORD: Final = 13
 ARRAY: Final = 14
 MAP: Final = 15
 UNION: Final = 16
-DEFAULT: Final = 17  # the bytes of the default are read instead of the record's, by the inner step
-REST: Final = 18  # all bytes that are left
-REFUSED: Final = 19  # the reader's schema has nothing for it
+DEFAULT: Final = 17  # the inner step reads the bytes of the default instead of the record's
+REST: Final = 18  # all remaining bytes
+REFUSED: Final = 19  # the reader's schema has no type for it
 
 # --- What is wrong with a record --------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Confluent's rules of compatibility between JSON Schemas."""
+"""Confluent's compatibility rules for JSON Schema."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Arrays: one schema for all items, schemas of the first ones, and the content model (ArraySchemaDiff)."""
+"""Arrays: a schema for all items, schemas of the first items, and the content model (ArraySchemaDiff)."""
 
 from kaspar.schemas.json_schema.compatibility.comparison import Findings
 from kaspar.schemas.json_schema.compatibility.content_models import (

@@ -1,4 +1,4 @@
-"""allOf, anyOf and oneOf, also where only one of the schemas is combined (CombinedSchemaDiff, SchemaDiff), and not
+"""allOf, anyOf and oneOf, also if only one of the schemas is combined (CombinedSchemaDiff, SchemaDiff), and not
 (NotSchemaDiff)."""
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from kaspar.schemas.json_schema.nodes import CombinedSchema, Criterion, NotSchem
 
 
 def extends_to(found: Findings, original: Schema, update: CombinedSchema) -> bool:
-    """Whether one schema of `update` reads all that `original` allows, so that the others do not matter."""
+    """Whether one schema of `update` accepts all that `original` allows, so that the others do not matter."""
     if len(update.subschemas) > 1 and update.criterion is Criterion.ALL:
         return False
     for subschema in update.subschemas:
@@ -24,7 +24,7 @@ def extends_to(found: Findings, original: Schema, update: CombinedSchema) -> boo
 
 
 def narrows_to(found: Findings, original: CombinedSchema, update: Schema) -> bool:
-    """Whether `update` reads all that one schema of `original` allows, where values have to fit every one of them."""
+    """Whether `update` accepts all that one schema of `original` allows, if values have to fit all of `original`'s."""
     if len(original.subschemas) > 1 and original.criterion is not Criterion.ALL:
         return False
     for subschema in original.subschemas:
@@ -38,7 +38,7 @@ def narrows_to(found: Findings, original: CombinedSchema, update: Schema) -> boo
 
 
 def compare_combined(found: Findings, original: CombinedSchema, update: CombinedSchema) -> None:
-    """Each schema of the side with fewer of them needs a compatible one of its own on the other side."""
+    """Each schema of the side with fewer of them needs its own compatible schema on the other side."""
     if original.criterion is not update.criterion:
         if not _may_become(original, update):
             found.add(Kind.COMBINED_TYPE_CHANGED)
@@ -80,6 +80,6 @@ def _compatible_pairs(
 
 
 def compare_negations(found: Findings, original: NotSchema, update: NotSchema) -> None:
-    """What is forbidden may only become less: the other way round than everywhere else."""
+    """`not` may only forbid less than before, so the direction of the comparison is reversed."""
     differences = found.between(update.negated.schema, original.negated.schema)
     found.add(Kind.NOT_TYPE_NARROWED if found.accepts(differences) else Kind.NOT_TYPE_EXTENDED, "not")

@@ -1,11 +1,11 @@
 """Compares two graphs of nodes, pair by pair, and collects the differences.
 
 Each pair is compared once: its differences, with paths relative to it, are kept and reused wherever the pair occurs. A
-pair that occurs within itself, because the schema is recursive, is taken as compatible there. That can hide an
-incompatibility of another pair that was compared in the meantime, so the whole comparison is repeated with what was
-found incompatible, until nothing new is found, as Confluent's SchemaDiff does.
+pair that occurs within itself, because the schema is recursive, is assumed to be compatible there. That can hide an
+incompatibility of another pair that was compared in the meantime, so the whole comparison is repeated with the pairs
+that were found incompatible, until no more are found, as in Confluent's SchemaDiff.
 
-Strangers write schemas, so the work is bounded: the number of pairs, the depth, and the differences that are kept.
+Schemas are untrusted, so the work is bounded: the number of pairs, the depth, and the differences that are kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,8 @@ from kaspar.schemas.json_schema.nodes import Link, Schema, dereferenced
 
 MAX_PAIRS: Final = 100_000
 MAX_DEPTH: Final = 100
-# Of one pair. More make no difference to the outcome, and a schema can be written so that they double with every level.
+# The limit per pair. More make no difference to the result, and a schema can be written so that they double with every
+# level.
 MAX_DIFFERENCES: Final = 200
 
 Pair = tuple[Schema, Schema]
@@ -35,9 +36,9 @@ class Comparison:
         self._known: dict[Pair, Sequence[Difference]] = {}
         self._in_progress: set[Pair] = set()
         self._incompatible: dict[Pair, Sequence[Difference]] = {}
-        """Of the previous pass."""
+        """The incompatible pairs of the previous pass."""
         self._assumed: bool = False
-        """Whether a pair was taken as compatible because it was in progress."""
+        """Whether a pair was assumed to be compatible because it was in progress."""
         self._pairs: int = 0
 
     def run(self, original: Schema, update: Schema) -> Sequence[Difference]:
@@ -75,7 +76,7 @@ class Comparison:
 
 
 class Findings:
-    """The differences of one pair, while its rules run. Paths are relative to the pair."""
+    """Collects the differences of one pair while its rules run. Paths are relative to the pair."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison: Final = comparison
@@ -86,7 +87,7 @@ class Findings:
         self._keep(Difference(kind, path))
 
     def include(self, differences: Sequence[Difference], *path: str) -> None:
-        """Differences of a nested pair."""
+        """Add the differences of a nested pair."""
         for difference in differences:
             self._keep(Difference(difference.kind, path + difference.path))
 
@@ -99,14 +100,14 @@ class Findings:
             self.add(Kind.SCHEMA_REMOVED, *path)
 
     def between(self, original: Schema, update: Schema) -> Sequence[Difference]:
-        """The differences of a nested pair, which are not included yet."""
+        """Compare a nested pair, without adding its differences."""
         return self._comparison.between(original, update)
 
     def accepts(self, differences: Sequence[Difference]) -> bool:
         return self._comparison.accepts(differences)
 
     def _keep(self, difference: Difference) -> None:
-        """Compatible differences give way first: they do not decide anything."""
+        """Incompatible and compatible differences have separate limits, because only the former decide."""
         compatible = self._comparison.is_compatible(difference.kind)
         kept = self._compatible if compatible else len(self.differences) - self._compatible
         if kept < MAX_DIFFERENCES:

@@ -1,7 +1,6 @@
 """What an object or an array allows besides the properties or items that it names.
 
-Its content model is open if that is anything, closed if it is nothing, and partially open if it is what some schema
-allows.
+Its content model is open if it allows anything, closed if it allows nothing, and partially open if a schema decides.
 """
 
 from kaspar.schemas.json_schema.compatibility.comparison import Findings
@@ -19,7 +18,7 @@ def is_open(schema: ObjectSchema | ArraySchema) -> bool:
 
 
 def schema_of_property(schema: ObjectSchema, name: str) -> Link | None:
-    """Of a property that is not named, in a partially open content model."""
+    """The schema of a property that the object does not name, in a partially open content model."""
     for pattern, link in schema.patterns.items():
         if _covers(pattern, name):
             return link
@@ -27,7 +26,7 @@ def schema_of_property(schema: ObjectSchema, name: str) -> Link | None:
 
 
 def _covers(pattern: str, name: str) -> bool:
-    """A pattern that cannot be matched covers nothing, so that a property is rather refused than let through."""
+    """A pattern that cannot be matched covers nothing: a property is refused rather than accepted by mistake."""
     try:
         return matches(pattern, name)
     except UncheckablePattern:
@@ -50,7 +49,7 @@ def compare_additional(
     original: ObjectSchema | ArraySchema,
     update: ObjectSchema | ArraySchema,
 ) -> None:
-    """`additionalProperties` or `additionalItems`; `name` is what the names of the kinds of difference begin with."""
+    """`additionalProperties` or `additionalItems`; `name` is the common prefix of the kinds of difference."""
     if original.allows_additional != update.allows_additional:
         found.add(Kind[f"{name}_ADDED" if update.allows_additional else f"{name}_REMOVED"], keyword)
     elif original.additional is None and update.additional is not None:
@@ -62,7 +61,7 @@ def compare_additional(
 
 
 def compare_unevaluated(found: Findings, keyword: str, name: str, original: Link | None, update: Link | None) -> None:
-    """`unevaluatedProperties` or `unevaluatedItems`. To add one counts as narrowing, even if it is `true`."""
+    """`unevaluatedProperties` or `unevaluatedItems`. Adding one counts as narrowing, even if it is `true`."""
     if original is None and update is None:
         return
     if _is(FalseSchema, original) != _is(FalseSchema, update):

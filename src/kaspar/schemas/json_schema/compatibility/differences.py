@@ -1,7 +1,8 @@
-"""The differences that two schemas may have, which of them are compatible, and what the registry says about the others.
+"""The differences that two schemas may have, which of them are compatible, and the registry's messages about the
+others.
 
-Names, sets and sentences are those of Confluent's registry (Difference.Type, SchemaDiff.COMPATIBLE_CHANGES_STRICT and
-_LENIENT), since clients read them.
+Names, sets and messages are those of Confluent's registry (Difference.Type, SchemaDiff.COMPATIBLE_CHANGES_STRICT and
+_LENIENT), because clients read them.
 """
 
 from dataclasses import dataclass
@@ -231,7 +232,9 @@ LENIENT: Final = STRICT | {
     Kind.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL,
     Kind.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL,
 }
-"""Those of `compatibilityPolicy: LENIENT`, which lets properties come and go whatever the content model."""
+"""The compatible differences of `compatibilityPolicy: LENIENT`, in which properties may be added and removed with any
+content model.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +247,7 @@ class Difference:
         return "#/" + "/".join(self.path)
 
     def __str__(self) -> str:
-        """As Confluent's registry writes it, with `%s` for the side of the reader and that of the writer."""
+        """The text of Confluent's registry, with `%s` for the side of the reader and that of the writer."""
         sentence = _SENTENCES.get(self.kind, "").replace("{path}", escaped(self.json_path))
         return f'{{errorType:"{self.kind.name}", description:"{sentence}"}}'
 
@@ -342,4 +345,4 @@ _SENTENCES: Final = {
     Kind.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL: _ADDED_NOT_COVERED,
     Kind.ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL: _ADDED_NOT_COVERED,
 }
-"""SCHEMA_ADDED has none in Confluent's registry either."""
+"""SCHEMA_ADDED has no text in Confluent's registry either."""

@@ -1,4 +1,4 @@
-"""Keywords that are one number: added, removed, increased or decreased."""
+"""Keywords with a single number: added, removed, increased or decreased."""
 
 from kaspar.schemas.json_schema.compatibility.comparison import Findings
 from kaspar.schemas.json_schema.compatibility.differences import Kind
@@ -6,7 +6,7 @@ from kaspar.schemas.json_schema.nodes import Number
 
 
 def compare_limit(found: Findings, keyword: str, name: str, original: Number | None, update: Number | None) -> None:
-    """`name` is what the names of the four kinds of difference begin with."""
+    """`name` is the common prefix of the four kinds of difference."""
     if original is None and update is None:
         return
     if original is None:

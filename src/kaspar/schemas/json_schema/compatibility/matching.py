@@ -1,4 +1,4 @@
-"""Maximum matching in a bipartite graph: as many pairs as possible, each vertex in one at most (Hopcroft and Karp)."""
+"""Maximum matching in a bipartite graph: as many pairs as possible, each vertex in at most one (Hopcroft and Karp)."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class _Matching:
         self._level: list[int | None] = []
 
     def measure(self) -> bool:
-        """Numbers the left vertices by their distance from an unmatched one; whether there is a path that augments."""
+        """Number the left vertices by distance from an unmatched one. Returns whether a path augments."""
         self._level = [0 if right is None else None for right in self.of_left]
         queue = deque(left for left, right in enumerate(self.of_left) if right is None)
         augments = False
@@ -40,8 +40,8 @@ class _Matching:
         return augments
 
     def augment(self, start: int) -> None:
-        """Follows one path to an unmatched right vertex, if there is one, and swaps its edges. Without recursion: a
-        path may be as long as there are vertices."""
+        """Follow a path to an unmatched right vertex, if there is one, and swap its edges. Without recursion, because a
+        path may have as many vertices as the graph."""
         path: list[tuple[int, int]] = []
         branches = [(start, iter(self._neighbors[start]))]
         while branches:

@@ -1,4 +1,4 @@
-"""Objects: properties, required ones, dependencies, and the content model (ObjectSchemaDiff)."""
+"""Objects: properties, required properties, dependencies, and the content model (ObjectSchemaDiff)."""
 
 from kaspar.schemas.json_schema.compatibility.comparison import Findings
 from kaspar.schemas.json_schema.compatibility.content_models import (
@@ -27,7 +27,7 @@ def compare_objects(found: Findings, original: ObjectSchema, update: ObjectSchem
 
 
 def _compare_required(found: Findings, original: ObjectSchema, update: ObjectSchema) -> None:
-    """Of the properties that both name."""
+    """Compare whether the properties that both schemas name are required."""
     for name in sorted(original.properties.keys() & update.properties.keys()):
         if name in original.required and name not in update.required:
             found.add(Kind.REQUIRED_ATTRIBUTE_REMOVED, "required", name)
@@ -48,7 +48,7 @@ def _compare_property(found: Findings, name: str, original: ObjectSchema, update
 
 
 def _compare_removed(found: Findings, name: str, before: Link, update: ObjectSchema) -> None:
-    """Whether the new content model lets the property through decides."""
+    """The new content model decides: it may or may not accept the property."""
     path = ("properties", name)
     if is_open(update):
         found.add(Kind.PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL, *path)
@@ -66,7 +66,7 @@ def _compare_removed(found: Findings, name: str, before: Link, update: ObjectSch
 
 
 def _compare_added(found: Findings, name: str, original: ObjectSchema, after: Link, *, required: bool) -> None:
-    """The old content model decides: what it let through under this name may not fit the new property."""
+    """The old content model decides: values that it accepted under this name may not fit the property."""
     path = ("properties", name)
     if is_open(original):
         found.add(_kind_added_to_open(after, required=required), *path)

@@ -47,7 +47,7 @@ def compare_schemas(found: Findings, original: Schema, update: Schema) -> None:
 
 
 def _are_bytes(original: Schema, update: Schema) -> bool:
-    """Kafka Connect's decimals, which its converter once wrote as strings and now writes as numbers."""
+    """Whether both are decimals of Kafka Connect, whose converter used to write strings and now writes numbers."""
     return original.annotations.connect_type == update.annotations.connect_type == "bytes"
 
 
@@ -64,7 +64,7 @@ def _compare_annotations(found: Findings, original: Schema, update: Schema) -> N
 
 
 def _compare_kind(found: Findings, original: Schema, update: Schema) -> None:
-    """Confluent's registry has no rules for if/then/else."""
+    """Apply the rules of one kind. Confluent's registry has none for if/then/else."""
     match original, update:
         case StringSchema(), StringSchema():
             compare_strings(found, original, update)
