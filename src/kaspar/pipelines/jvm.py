@@ -42,6 +42,36 @@ class Jvm:
                 return "the Spark session was stopped" if stopped else None
         return "Spark's JVM does not respond"
 
+    @contextlib.contextmanager
+    def signals_call(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Under spark-submit, make a SIGTERM to the JVM call `stop`. By default the JVM would exit at once, in the
+        middle of a batch, and leave this process behind. It calls `stop` in a thread of py4j, and exits after this
+        process.
+        Ctrl-C reaches both processes, and the JVM ignores it, as it does anyway if this process has started it.
+        """
+        if self._process is not None:
+            yield
+            return
+        from pyspark import SparkContext
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        gateway: Any = SparkContext._gateway
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # comes without types
+        java = gateway.jvm.sun.misc
+        earlier = [
+            (each, java.Signal.handle(each, handler))
+            for each, handler in (
+                (java.Signal("TERM"), _SignalHandler(stop)),
+                (java.Signal("INT"), java.SignalHandler.SIG_IGN),
+            )
+        ]
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):  # the JVM has ended
+                for each, handler in earlier:
+                    java.Signal.handle(each, handler)
+
     def _wait_for_end(self) -> None:
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -59,36 +89,6 @@ class _SignalHandler:
 
     class Java:
         implements: ClassVar = ["sun.misc.SignalHandler"]
-
-
-@contextlib.contextmanager
-def stopped_by_signals_to_jvm(stop: Callable[[], None]) -> Iterator[None]:
-    """Make a SIGTERM to the JVM call `stop`, for programs under spark-submit. Without this the JVM would exit at once,
-    in the middle of a batch, and leave this process behind. With it, the JVM calls `stop` in a thread of py4j and exits
-    after this process. Ctrl-C reaches both processes, and the JVM ignores it. If this process has started the JVM,
-    nothing is changed: the JVM ignores Ctrl-C anyway."""
-    from pyspark import SparkContext
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    gateway: Any = SparkContext._gateway
-    if getattr(gateway, "proc", None) is not None:
-        yield
-        return
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # comes without types
-    java = gateway.jvm.sun.misc
-    earlier = [
-        (each, java.Signal.handle(each, handler))
-        for each, handler in (
-            (java.Signal("TERM"), _SignalHandler(stop)),
-            (java.Signal("INT"), java.SignalHandler.SIG_IGN),
-        )
-    ]
-    try:
-        yield
-    finally:
-        with contextlib.suppress(Exception):  # the JVM has ended
-            for each, handler in earlier:
-                java.Signal.handle(each, handler)
 
 
 def how_it_ended(exit_code: int) -> str:

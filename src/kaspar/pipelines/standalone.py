@@ -49,7 +49,7 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     """Create a session, run the pipeline until SIGINT or SIGTERM, and end the session."""
     from pyspark import SparkContext
 
-    from kaspar.pipelines.jvm import Jvm, stopped_by_signals_to_jvm
+    from kaspar.pipelines.jvm import Jvm
     from kaspar.spark.running.sessions import end
 
     figures = Figures(pipeline)
@@ -68,7 +68,7 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
             page.start()
         with (
             _stopped_by_signals(stop),  # again: PySpark has set its own handler
-            stopped_by_signals_to_jvm(stop.set),
+            jvm.signals_call(stop.set),
             _shown(figures, out or sys.stderr),
         ):
             PipelineRunner(pipeline, stop=stop, report=figures.change, lost=jvm.problem).run(session)

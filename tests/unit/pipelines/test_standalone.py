@@ -1,5 +1,6 @@
 """What a program that runs its pipeline by itself knows of it."""
 
+import contextlib
 import io
 import os
 import signal
@@ -49,7 +50,8 @@ def test_signal_while_spark_starts_ends_the_program_without_running_it(monkeypat
         return object()
 
     monkeypatch.setattr("kaspar.pipelines.standalone.new_session", interrupted_start)
-    monkeypatch.setattr("kaspar.pipelines.jvm.Jvm", lambda session: SimpleNamespace(problem=lambda: None))
+    jvm = SimpleNamespace(problem=lambda: None, signals_call=lambda stop: contextlib.nullcontext())
+    monkeypatch.setattr("kaspar.pipelines.jvm.Jvm", lambda session: jvm)
     monkeypatch.setattr("kaspar.spark.running.sessions.end", ended.append)
     pipeline = FakePipeline("app")
     out = io.StringIO()
